@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .ctype import CType, FunctionType, Pointer
+from .ctype import CType, FunctionType, Pointer, decay
 
 NO_LOCATION_FILE = "<unknown>"
 
@@ -29,6 +29,16 @@ class Location:
 
 
 NOWHERE = Location()
+
+ASPECTS = {
+    "path_char": "whether a `char` is an ORTCHAR_T",
+    "must_use": "whether a result must be used",
+    "calling_convention": "whether a function is declared with ORT_API_CALL",
+    "sal_arguments": "the arguments of SAL annotations",
+    "callback_return_sal": "SAL annotations on the results of typedefs and exported functions",
+    "opaque_header": "which header declares an opaque type",
+}
+"""Facts that some records leave out, with their meaning."""
 
 
 @dataclass(slots=True)
@@ -66,7 +76,7 @@ class Function:
 
     @property
     def type(self) -> FunctionType:
-        return FunctionType(self.returns, tuple(p.type for p in self.params), self.variadic)
+        return FunctionType(self.returns, tuple(decay(p.type) for p in self.params), self.variadic)
 
 
 @dataclass(slots=True)
@@ -180,6 +190,8 @@ class Abi:
     macros: dict[str, Macro] = field(default_factory=dict)
     partial: bool = False
     """Only a part of the release is known (a delta record): what is missing here says nothing."""
+    lacks: frozenset[str] = frozenset()
+    """What this record does not tell, of :data:`ASPECTS`: comparisons leave it out."""
 
     def signatures(self) -> Iterator[tuple[str, Function]]:
         """Every signature with a dotted name for messages."""

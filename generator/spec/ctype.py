@@ -215,6 +215,17 @@ class _Reader:
                 return
         raise CTypeError("unbalanced '('", self.offset())
 
+    def record(self, kind: str) -> Record:
+        """Read ``{ type name; ... }``, the body of an anonymous struct or union."""
+        self.expect("{")
+        members: list[tuple[str, CType]] = []
+        while self.peek() != "}":
+            member = self.declaration()
+            self.expect(";")
+            members.append((member.name, member.type))
+        self.expect("}")
+        return Record(kind, tuple(members))
+
     def base(self) -> CType:
         const = False
         words: list[str] = []
@@ -224,6 +235,8 @@ class _Reader:
                 const = const or word == "const"
             elif word in _TAGS:
                 self.at += 1
+                if word != "enum" and not words and self.peek() == "{":
+                    return self.record(word)
                 if not IDENTIFIER.match(self.peek()):
                     raise CTypeError(f"'{word}' needs a name after it", self.offset())
                 words.append(self.peek())
@@ -279,7 +292,7 @@ class _Reader:
             else:
                 found, variadic = self.parameters()
                 params = params if params is not None else found
-                suffixes.append(("function", (tuple(p.type for p in found), variadic)))
+                suffixes.append(("function", (tuple(decay(p.type) for p in found), variadic)))
 
         def wrap(base: CType) -> CType:
             for const in pointers:
@@ -315,6 +328,16 @@ class _Reader:
 
 
 VOID = Named("void")
+
+
+def decay(ctype: CType) -> CType:
+    """What a parameter of this type is passed as: arrays and functions become pointers."""
+    match ctype:
+        case Array(of):
+            return Pointer(of)
+        case FunctionType():
+            return Pointer(ctype)
+    return ctype
 
 
 @lru_cache(maxsize=8192)
