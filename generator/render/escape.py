@@ -105,14 +105,14 @@ def py_string(text: str) -> str:
 def py_docstring(text: str, indent: str = "", width: int = 100) -> str:
     """A Python docstring, quotes included, wrapped and ready to stand at the indent given."""
     lines = wrap(text, width - len(indent) - 3)
-    # The backslash before a quote keeps it inside whatever stands beside it.
     escaped = [_python_safe(line).replace('"""', '\\"\\"\\"') for line in lines]
     if not escaped:
         return '""""""'
     if len(escaped) == 1 and len(indent) + len(escaped[0]) + 6 <= width:
         line = escaped[0]
-        if line.endswith('"') and not line.endswith('\\"'):
-            line = line[:-1] + '\\"'
+        if line.endswith('"'):
+            backslashes = len(line) - 1 - len(line[:-1].rstrip("\\"))
+            line = line if backslashes % 2 else line[:-1] + '\\"'
         return f'"""{line}"""'
     body = "\n".join((indent + line).rstrip() for line in escaped[1:])
     return f'"""{escaped[0]}' + (f"\n{body}" if body else "") + f'\n{indent}"""'

@@ -1,0 +1,57 @@
+"""Print the model's functions as C declarations, annotations and parameter names included."""
+
+from __future__ import annotations
+
+from ..spec.abi import Field, Function, Param
+from ..spec.ctype import declare
+
+SIZED_SAL = ("_reads_", "_writes_", "_updates_", "_buffer_")
+"""Parts of the names of SAL annotations that take a size."""
+
+
+def takes_size(word: str) -> bool:
+    """Whether a SAL annotation is written with a size in parentheses."""
+    return any(part in word for part in SIZED_SAL)
+
+
+def sal_text(words: tuple[str, ...]) -> str:
+    """SAL annotations before a declaration; a size that the spec does not know is inexpressible."""
+    parts = []
+    for word in words:
+        if takes_size(word) and "(" not in word:
+            word += "(_Inexpressible_(size))"
+        parts.append(word)
+    return "".join(f"{part} " for part in parts)
+
+
+def parameter(param: Param) -> str:
+    """One parameter: ``_In_ const OrtEpDevice* ep_device``."""
+    return sal_text(param.sal) + declare(param.type, param.name)
+
+
+def parameters(function: Function) -> str:
+    """What stands in the parentheses of a signature."""
+    parts = [parameter(p) for p in function.params] + (["..."] if function.variadic else [])
+    return ", ".join(parts) or "void"
+
+
+def _with_result(function: Function, declarator: str) -> str:
+    must_use = " ORT_MUST_USE_RESULT" if function.must_use else ""
+    return f"{sal_text(function.return_sal)}{declare(function.returns, declarator)}{must_use}"
+
+
+def slot(name: str, function: Function) -> str:
+    """A function pointer named ``name``: a slot of a table, or with ``typedef`` before it a type."""
+    call = "ORT_API_CALL" if function.api_call else ""
+    return _with_result(function, f"({call}* {name})({parameters(function)})")
+
+
+def prototype(name: str, function: Function) -> str:
+    """A prototype of a function named ``name``."""
+    call = "ORT_API_CALL " if function.api_call else ""
+    return _with_result(function, f"{call}{name}({parameters(function)})")
+
+
+def member(field: Field) -> str:
+    """A field or slot of a struct, without the semicolon."""
+    return slot(field.name, field.function) if field.function else declare(field.type, field.name)

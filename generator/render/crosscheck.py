@@ -1,0 +1,77 @@
+"""Hold the spec against what is known from elsewhere before anything is rendered from it.
+
+Two witnesses: the recorded facts that the project carries, always; and a real header, when one is
+given or installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..spec.facts import load_all
+from .find_header import FoundHeader
+
+if TYPE_CHECKING:
+    from ..drift import Finding
+    from ..spec import Model
+
+_STOPPING = ("breaking", "source", "unreadable")
+
+
+@dataclass(slots=True)
+class CrossCheck:
+    """What was compared, in words, and what was found; ``stops`` if rendering must not go on."""
+
+    report: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    stops: bool = False
+
+    def add(self, name: str, findings: list[Finding], required: bool) -> None:
+        """Take in the findings against one witness."""
+        stopping = [f for f in findings if f.severity in _STOPPING]
+        self.findings.extend(f"{name}: {f}" for f in findings)
+        self.stops = self.stops or (required and bool(stopping))
+        if findings:
+            self.report.append(
+                f"{name}: {len(findings)} differences, {len(stopping)} of them serious"
+            )
+
+
+def check_facts(model: Model, folder: Path) -> CrossCheck:
+    """Compare every recorded release with the spec narrowed to it."""
+    from ..drift import compare
+
+    result = CrossCheck()
+    agree = []
+    for release, facts in load_all(folder).items():
+        findings = compare(model.at(release), facts)
+        result.add(f"facts of {facts.release}", findings, required=True)
+        if not findings:
+            agree.append(facts.release)
+    if agree:
+        result.report.insert(0, f"facts: the spec agrees with the records of {', '.join(agree)}")
+    else:
+        result.report.insert(0, f"facts: no records in {folder}")
+    return result
+
+
+def check_header(model: Model, header: FoundHeader | None) -> CrossCheck:
+    """Compare a real header with the spec of the release that it declares."""
+    if header is None:
+        return CrossCheck(
+            [
+                "header: none given or found (looked at --header, ORT_INCLUDE_DIR, pkg-config, "
+                "CMAKE_PREFIX_PATH, CONDA_PREFIX)"
+            ]
+        )
+    from ..drift.check import run_check
+
+    result = CrossCheck()
+    checked = run_check(model, header.path)
+    name = f"header {header.path} (by {header.by})"
+    result.add(name, checked.findings, required=header.required)
+    if not checked.findings:
+        result.report.append(f"{name}: agrees with the spec")
+    return result

@@ -1,0 +1,192 @@
+"""Format rendered texts, and prove that what comes out can be read.
+
+C goes through one clang-format process for all files; Python goes through black in this process
+meanwhile.  Every text, formatted or copied, is then parsed: a template that renders nonsense
+fails here, before anything is written.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..spec.abi import Location
+from ..spec.problems import Problem
+from .errors import RenderErrors, render_error
+from .target import Output
+
+LINE_LENGTH = 100
+_TIMEOUT_SECONDS = 120
+
+
+def format_all(outputs: Sequence[Output], style: Path) -> dict[str, str]:
+    """The final text of every output by path; ``style`` is the clang-format configuration.
+
+    Raises :class:`RenderErrors` with a problem for each file that cannot be formatted or parsed.
+    """
+    formatted = [o for o in outputs if not o.verbatim]
+    problems: list[Problem] = []
+    texts = {o.path: o.text for o in outputs}
+    with _ClangFormat([o for o in formatted if o.language == "c"], style) as clang:
+        for output in formatted:
+            if output.language == "python":
+                try:
+                    texts[output.path] = _black(output)
+                except RenderErrors as error:
+                    problems.extend(error.problems)
+        try:
+            texts.update(clang.result())
+        except RenderErrors as error:
+            problems.extend(error.problems)
+    failed = {p.loc.file for p in problems}
+    for output in outputs:
+        if output.path not in failed:
+            problems.extend(parse(output.path, texts[output.path], output.language))
+    if problems:
+        raise RenderErrors(problems)
+    return texts
+
+
+def parse(path: str, text: str, language: str) -> list[Problem]:
+    """What is wrong with a text as a file of its language; empty when it can be read."""
+    hint = "correct the template that renders this file"
+    if not text.endswith("\n") and text:
+        return [Problem(Location(path, text.count("\n") + 1), "no newline at the end", hint)]
+    if language == "python":
+        try:
+            ast.parse(text, path)
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", None) or 0
+            return [Problem(Location(path, line), f"not valid Python: {error}", hint)]
+    elif language == "json":
+        try:
+            json.loads(text)
+        except ValueError as error:
+            return [Problem(Location(path), f"not valid JSON: {error}", hint)]
+    elif language == "c":
+        fault = c_structure_fault(text)
+        if fault is not None:
+            return [Problem(Location(path, fault[0]), f"not valid C: {fault[1]}", hint)]
+    return []
+
+
+_C_TOKEN = re.compile(
+    r"""(?P<skip>/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+    r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<bad>/\*|"|')""",
+    re.S,
+)
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def c_structure_fault(text: str) -> tuple[int, str] | None:
+    """The line and nature of the first unclosed comment, literal or bracket; None if all close.
+
+    Brackets within an ``#if`` and its ``#else`` are both counted, so they must balance in each.
+    """
+    stack: list[tuple[str, int]] = []
+    for match in _C_TOKEN.finditer(text):
+        if match["skip"]:
+            continue
+        if match["bad"]:
+            what = "comment" if match["bad"] == "/*" else "literal"
+            return _line(text, match.start()), f"a {what} that never ends"
+        if match["open"]:
+            stack.append((match["open"], match.start()))
+        elif not stack or stack.pop()[0] != _PAIRS[match["close"]]:
+            return _line(text, match.start()), f"'{match['close']}' closes nothing"
+    if stack:
+        return _line(text, stack[-1][1]), f"'{stack[-1][0]}' is never closed"
+    return None
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, offset) + 1
+
+
+def _black(output: Output) -> str:
+    import black
+
+    mode = black.Mode(
+        target_versions={black.TargetVersion.PY310},
+        line_length=LINE_LENGTH,
+        is_pyi=output.path.endswith(".pyi"),
+    )
+    try:
+        return black.format_str(output.text, mode=mode)
+    except (black.InvalidInput, ValueError) as error:
+        raise render_error(
+            f"black cannot format this file: {error}",
+            "correct the template that renders this file",
+            Location(output.path),
+        ) from error
+
+
+def clang_format_path() -> str:
+    """The clang-format program of the ``clang-format`` distribution this tool depends on."""
+    found = find_spec("clang_format")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        for name in ("clang-format", "clang-format.exe"):
+            path = os.path.join(folder, "data", "bin", name)
+            if os.path.isfile(path):
+                return path
+    raise render_error("clang-format is not installed", "run: python -m pip install clang-format")
+
+
+class _ClangFormat:
+    """One clang-format process over copies of the files in a temporary folder."""
+
+    def __init__(self, outputs: Iterable[Output], style: Path) -> None:
+        self.outputs = list(outputs)
+        self.style = style
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> _ClangFormat:
+        if not self.outputs:
+            return self
+        self.folder = tempfile.TemporaryDirectory(prefix="ort-interop-gen-")
+        self.files = {}
+        for index, output in enumerate(self.outputs):
+            suffix = Path(output.path).suffix
+            file = Path(self.folder.name, f"{index}{suffix}")
+            file.write_text(output.text, encoding="utf-8", newline="\n")
+            self.files[output.path] = file
+        command = [clang_format_path(), f"--style=file:{self.style}", "-i"]
+        self.process = subprocess.Popen(
+            command + [str(f) for f in self.files.values()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def result(self) -> dict[str, str]:
+        """Wait, and return the formatted text of each file."""
+        if self.process is None:
+            return {}
+        _, errors = self.process.communicate(timeout=_TIMEOUT_SECONDS)
+        if self.process.returncode or errors.strip():
+            for path, file in self.files.items():
+                errors = errors.replace(str(file), path)
+            files = [p for p in self.files if p in errors]
+            loc = Location(files[0] if len(files) == 1 else ", ".join(files or self.files))
+            raise render_error(
+                f"clang-format failed: {errors.strip() or self.process.returncode}",
+                f"correct the template that renders this file, or {self.style}",
+                loc,
+            )
+        return {path: file.read_text(encoding="utf-8") for path, file in self.files.items()}
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None:
+            if self.process.poll() is None:
+                self.process.kill()
+            self.process.communicate()
+            self.folder.cleanup()

@@ -1,0 +1,147 @@
+"""The whole of ``generate``: load, cross-check, render, format, parse, and only then write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..spec.abi import Location
+from ..spec.problems import Problem
+from .errors import RenderErrors
+from .find_header import FoundHeader, find_header
+from .inputs import (
+    State,
+    input_digest,
+    read_state,
+    reusable,
+    style_digest,
+    unchanged,
+    write_state,
+)
+from .write import MANIFEST, Plan, apply, digest, manifest_text, plan
+
+if TYPE_CHECKING:
+    from ..spec import Model
+    from .crosscheck import CrossCheck
+    from .target import Output, Target
+
+STYLE = ".clang-format"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to generate, from where, into which folder."""
+
+    spec_dir: Path
+    templates: Path
+    out: Path
+    header: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+@dataclass(slots=True)
+class Result:
+    """What a run did or would do."""
+
+    changes: Plan
+    texts: dict[str, str]
+    report: list[str]
+    findings: list[str] = field(default_factory=list)
+    stopped: bool = False
+    """The cross-check found that the spec is wrong; nothing was rendered."""
+    skipped: bool = False
+    """Nothing had changed since the last run, so nothing was done."""
+
+
+def generate(request: Request) -> Result:
+    """Bring the output folder up to date; raise :class:`~..spec.SpecErrors` on bad input."""
+    header = find_header(request.header, request.environ)
+    inputs = _inputs(request, header)
+    state = read_state(request.out)
+    if unchanged(request.out, state, inputs):
+        return Result(Plan(), {}, state.report, skipped=True)
+    result, rendered = _run(request, header, state)
+    if not result.stopped:
+        apply(request.out, result.texts, result.changes)
+        style = style_digest(request.templates / STYLE)
+        files = {path: digest(text.encode()) for path, text in result.texts.items()}
+        if not result.findings:
+            write_state(request.out, State(inputs, style, files, rendered, result.report))
+    return result
+
+
+def check(request: Request) -> Result:
+    """What ``generate`` would change, found without trusting any record of earlier runs."""
+    return _run(request, find_header(request.header, request.environ), None)[0]
+
+
+def _inputs(request: Request, header: FoundHeader | None) -> str:
+    files = []
+    if header is not None:
+        files = sorted(header.path.parent.glob("onnxruntime_*.h"))
+    return input_digest((request.spec_dir, request.templates), files)
+
+
+def _run(
+    request: Request, header: FoundHeader | None, state: State | None
+) -> tuple[Result, dict[str, str]]:
+    from ..spec import load_spec
+    from .background import Background
+    from .crosscheck import check_facts, check_header
+    from .target import load_targets
+
+    model = load_spec(request.spec_dir)
+
+    def crosscheck() -> list[CrossCheck]:
+        return [check_facts(model, request.spec_dir / "facts"), check_header(model, header)]
+
+    # The check needs as long as the rendering, and neither needs the other.
+    with Background(crosscheck) as checking:
+        outputs = render(model, load_targets(), request.templates)
+        rendered = {o.path: digest(o.text.encode()) for o in outputs if not o.verbatim}
+        texts = _format(request, outputs, rendered, state)
+        checks = checking.result()
+    report = [line for check in checks for line in check.report]
+    findings = [line for check in checks for line in check.findings]
+    if any(check.stops for check in checks):
+        return Result(Plan(), {}, report, findings, stopped=True), {}
+    texts[MANIFEST] = manifest_text(texts)
+    return Result(plan(request.out, texts), texts, report, findings), rendered
+
+
+def render(model: Model, targets: Iterable[Target], templates: Path) -> list[Output]:
+    """Every output of every target; two targets that claim one path are an error."""
+    from .env import TargetEnv
+
+    outputs: dict[str, Output] = {}
+    problems = []
+    for target in targets:
+        for output in target.render(model, TargetEnv(templates / target.name)):
+            if output.path.casefold() in outputs or output.path == MANIFEST:
+                problems.append(
+                    Problem(
+                        Location(output.path),
+                        f"target '{target.name}' renders a file that is already rendered",
+                        "give one of the two another path",
+                    )
+                )
+            outputs[output.path.casefold()] = output
+    if problems:
+        raise RenderErrors(problems)
+    return list(outputs.values())
+
+
+def _format(
+    request: Request, outputs: list[Output], rendered: Mapping[str, str], state: State | None
+) -> dict[str, str]:
+    from .format import format_all
+
+    style = request.templates / STYLE
+    known = {}
+    if state is not None:
+        known = reusable(request.out, state, style_digest(style), rendered)
+    texts = format_all([o for o in outputs if o.path not in known], style)
+    return {o.path: known.get(o.path) or texts[o.path] for o in outputs}
