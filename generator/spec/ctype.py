@@ -8,8 +8,9 @@ tags are dropped: the C API declares a typedef of the same name for each of its 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias, Union
 
 
@@ -62,7 +63,9 @@ class Record:
     members: tuple[tuple[str, CType], ...]
 
 
-CType: TypeAlias = Union[Named, Pointer, Array, FunctionType, Record]
+CType: TypeAlias = Union[
+    Named, Pointer, Array, FunctionType, Record
+]  # noqa: UP007 (forward references)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Width:
 
 
 POINTER_SIZE = 8
+_MAX_DEPTH = 32
 
 FIXED: dict[str, Width] = {
     "bool": Width(1, 1, False),
@@ -137,9 +141,52 @@ _CANONICAL = {
     "unsigned long long int": "unsigned long long",
 }
 C_KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long "
-    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "_Alignas _Alignof _Atomic _Bool _Complex _Generic _Imaginary _Noreturn _Static_assert _Thread_local".split()
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "_Alignas",
+        "_Alignof",
+        "_Atomic",
+        "_Bool",
+        "_Complex",
+        "_Generic",
+        "_Imaginary",
+        "_Noreturn",
+        "_Static_assert",
+        "_Thread_local",
+    ]
 )
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SAL = re.compile(r"_[A-Z][A-Za-z]*(?:_[a-z]+)*_\Z")
@@ -160,6 +207,18 @@ def canonical_base(words: list[str]) -> str:
     return _CANONICAL.get(text, text)
 
 
+def _same(base: CType) -> CType:
+    return base
+
+
+def _array(length: int | None, base: CType) -> CType:
+    return Array(base, length)
+
+
+def _function(params: tuple[CType, ...], variadic: bool, base: CType) -> CType:
+    return FunctionType(base, params, variadic)
+
+
 class _Reader:
     """A recursive-descent reader for one declaration."""
 
@@ -176,6 +235,7 @@ class _Reader:
             if word.strip():
                 self.tokens.append((word, match.start(match.lastindex or 0)))
         self.at = 0
+        self.depth = 0
 
     def peek(self) -> str:
         return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
@@ -250,7 +310,9 @@ class _Reader:
                 break
             self.at += 1
         if not words:
-            raise CTypeError(f"expected a type but found '{self.peek() or 'the end'}'", self.offset())
+            raise CTypeError(
+                f"expected a type but found '{self.peek() or 'the end'}'", self.offset()
+            )
         return Named(canonical_base(words), const)
 
     def declaration(self) -> Declaration:
@@ -259,8 +321,11 @@ class _Reader:
         name, wrap, params = self.declarator()
         return Declaration(name, wrap(base), sal, params)
 
-    def declarator(self):  # type: ignore[no-untyped-def]
+    def declarator(self) -> tuple[str, Callable[[CType], CType], tuple[Declaration, ...] | None]:
         """Read a (possibly abstract) declarator; return its name, a type wrapper and parameters."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise CTypeError("the declaration is nested too deeply", self.offset())
         pointers: list[bool] = []
         while self.peek() == "*":
             self.at += 1
@@ -269,9 +334,13 @@ class _Reader:
                 const = self.take() == "const" or const
             pointers.append(const)
         name = ""
-        inner = None
+        inner: Callable[[CType], CType] = _same
         params: tuple[Declaration, ...] | None = None
-        if self.peek() == "(" and self.tokens[self.at + 1 : self.at + 2] and self.tokens[self.at + 1][0] in "*(":
+        if (
+            self.peek() == "("
+            and self.tokens[self.at + 1 : self.at + 2]
+            and self.tokens[self.at + 1][0] in "*("
+        ):
             self.at += 1
             name, inner, params = self.declarator()
             self.expect(")")
@@ -279,33 +348,34 @@ class _Reader:
             if self.peek() in C_KEYWORDS:
                 raise CTypeError(f"'{self.peek()}' is a C keyword, not a name", self.offset())
             name = self.take()
-        suffixes: list[tuple[str, object]] = []
+        suffixes: list[Callable[[CType], CType]] = []
         while self.peek() in ("[", "("):
             if self.take() == "[":
-                length = None
-                if self.peek() != "]":
-                    if not self.peek().isdigit():
-                        raise CTypeError("an array length must be a decimal number", self.offset())
-                    length = int(self.take())
-                self.expect("]")
-                suffixes.append(("array", length))
+                suffixes.append(partial(_array, self.length()))
             else:
                 found, variadic = self.parameters()
                 params = params if params is not None else found
-                suffixes.append(("function", (tuple(decay(p.type) for p in found), variadic)))
+                types = tuple(decay(p.type) for p in found)
+                suffixes.append(partial(_function, types, variadic))
+        self.depth -= 1
 
         def wrap(base: CType) -> CType:
             for const in pointers:
                 base = Pointer(base, const)
-            for kind, value in reversed(suffixes):
-                if kind == "array":
-                    base = Array(base, value)  # type: ignore[arg-type]
-                else:
-                    types, variadic = value  # type: ignore[misc]
-                    base = FunctionType(base, types, variadic)
-            return inner(base) if inner is not None else base
+            for suffix in reversed(suffixes):
+                base = suffix(base)
+            return inner(base)
 
         return name, wrap, params
+
+    def length(self) -> int | None:
+        length = None
+        if self.peek() != "]":
+            if not self.peek().isdigit():
+                raise CTypeError("an array length must be a decimal number", self.offset())
+            length = int(self.take())
+        self.expect("]")
+        return length
 
     def parameters(self) -> tuple[tuple[Declaration, ...], bool]:
         found: list[Declaration] = []

@@ -42,7 +42,7 @@ def enum_measures(enum: Enum) -> Measures:
     """
     low = min((c.value for c in enum.constants), default=0)
     high = max((c.value for c in enum.constants), default=0)
-    wide = not (INT_MIN <= low and high <= (INT_MAX if low < 0 else UINT_MAX))
+    wide = not (low >= INT_MIN and high <= (INT_MAX if low < 0 else UINT_MAX))
     measure = (8, 8) if wide else (4, 4)
     return measure, measure
 

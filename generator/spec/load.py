@@ -30,7 +30,9 @@ def load_spec(spec_dir: Path) -> Model:
     """Read and check a whole spec folder; raise :class:`SpecErrors` with everything that is wrong."""
     if not (spec_dir / MAIN_FILE).is_file():
         problem = Problem(
-            Location(str(spec_dir)), f"there is no {MAIN_FILE} in this folder", "name the spec's folder with --spec-dir"
+            Location(str(spec_dir)),
+            f"there is no {MAIN_FILE} in this folder",
+            "name the spec's folder with --spec-dir",
         )
         raise SpecErrors([problem])
     documents: list[Document] = []
@@ -80,8 +82,14 @@ def _build(documents: list[Document], spec_dir: Path, problems: list[Problem]) -
         raise SpecErrors(problems)
     with_versions = [s for s in sources if s.file.versions is not None]
     if len(with_versions) != 1:
-        where = with_versions[1].document.where(("versions",)) if with_versions else Location(str(spec_dir))
-        raise SpecErrors([Problem(where, "exactly one spec file must have 'versions:'", "see interop_api.yaml")])
+        where = (
+            with_versions[1].document.where(("versions",))
+            if with_versions
+            else Location(str(spec_dir))
+        )
+        raise SpecErrors(
+            [Problem(where, "exactly one spec file must have 'versions:'", "see interop_api.yaml")]
+        )
     versions = with_versions[0].file.versions
     assert versions is not None
     problems = Resolver(tuple(sources), backends.values(), versions).run()
@@ -107,19 +115,35 @@ def _problem(document: Document, error: dict[str, Any], model: type[BaseModel]) 
         case "extra_forbidden":
             known = _known_keys(model, path)
             close = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean '{close[0]}'?" if close else f"known keys: {', '.join(known)}" if known else ""
-            return Problem(document.keys.get(path, document.where(path)), f"unknown key '{key}'", hint)
+            hint = (
+                f"did you mean '{close[0]}'?"
+                if close
+                else f"known keys: {', '.join(known)}" if known else ""
+            )
+            return Problem(
+                document.keys.get(path, document.where(path)), f"unknown key '{key}'", hint
+            )
         case "missing":
             return Problem(document.where(path), f"the key '{key}' is missing", f"add '{key}:'")
         case "string_pattern_mismatch" if isinstance(value, str):
-            return Problem(document.where(path), f"'{value}' is not valid here", _pattern_hint(error["ctx"]["pattern"]))
+            return Problem(
+                document.where(path),
+                f"'{value}' is not valid here",
+                _pattern_hint(error["ctx"]["pattern"]),
+            )
         case "value_error":
             return Problem(document.where(path), str(error["ctx"]["error"]))
         case kind:
             message = error["msg"][0].lower() + error["msg"][1:]
             shown = f" (found {value!r})" if isinstance(value, (str, int, float, bool)) else ""
-            hint = "quote it if it is meant as text" if kind == "string_type" and not isinstance(value, (dict, list)) else ""
-            return Problem(document.where(path), f"{key}: {message}{shown}" if key else message, hint)
+            hint = (
+                "quote it if it is meant as text"
+                if kind == "string_type" and not isinstance(value, (dict, list))
+                else ""
+            )
+            return Problem(
+                document.where(path), f"{key}: {message}{shown}" if key else message, hint
+            )
 
 
 def _pattern_hint(pattern: str) -> str:

@@ -104,12 +104,18 @@ class Model:
         self._abis: dict[int, Abi] = {}
         self.semantics: dict[str, Meaning] = dict(_meanings(self.sources))
         self.docs: dict[str, str] = dict(_docs(self.sources))
-        self.handles: dict[str, HandleSpec] = {h.type: h for s in self.sources for h in s.file.handles}
-        self.struct_kinds: dict[str, str] = {s.name: s.kind for f in self.sources for s in f.file.structs}
+        self.handles: dict[str, HandleSpec] = {
+            h.type: h for s in self.sources for h in s.file.handles
+        }
+        self.struct_kinds: dict[str, str] = {
+            s.name: s.kind for f in self.sources for s in f.file.structs
+        }
         self.version_fields: dict[str, str] = {
             s.name: s.version_field for f in self.sources for s in f.file.structs if s.version_field
         }
-        self.flag_enums: frozenset[str] = frozenset(e.name for f in self.sources for e in f.file.enums if e.flags)
+        self.flag_enums: frozenset[str] = frozenset(
+            e.name for f in self.sources for e in f.file.enums if e.flags
+        )
         self.optional_exports: frozenset[str] = frozenset(
             e.name for f in self.sources for e in f.file.functions if e.optional
         )
@@ -220,7 +226,14 @@ class _Narrower:
             elif renamed is not None and renamed.alias:
                 self.abi.macros[renamed.name] = Macro(renamed.name, constant.name, loc)
             constants.append(Constant(name, constant.value, since, None, loc))
-        return Enum(enum.name, tuple(constants), self.header(enum), enum.since, None, self.loc("enums", index))
+        return Enum(
+            enum.name,
+            tuple(constants),
+            self.header(enum),
+            enum.since,
+            None,
+            self.loc("enums", index),
+        )
 
     def struct(self, struct: StructSpec, index: int) -> Struct:
         fields = []
@@ -229,15 +242,26 @@ class _Narrower:
             if not self.has(since):
                 continue
             loc = self.loc("structs", index, "fields", at)
-            doc = Doc(since=member.documented_since) if member.documented_since is not None else None
+            doc = (
+                Doc(since=member.documented_since) if member.documented_since is not None else None
+            )
             if isinstance(member, SlotSpec):
                 function = self.function(member, ("structs", index, "fields", at))
-                fields.append(Field(member.slot, function_pointer(function), function, since, doc=doc, loc=loc))
+                fields.append(
+                    Field(
+                        member.slot, function_pointer(function), function, since, doc=doc, loc=loc
+                    )
+                )
             else:
                 name, ctype = field_type(member)
                 fields.append(Field(name, ctype, None, since, doc=doc, loc=loc))
         return Struct(
-            struct.name, tuple(fields), "struct", self.header(struct), since=struct.since, loc=self.loc("structs", index)
+            struct.name,
+            tuple(fields),
+            "struct",
+            self.header(struct),
+            since=struct.since,
+            loc=self.loc("structs", index),
         )
 
     def function(self, spec: FunctionSpec, path: tuple[str | int, ...]) -> Function:
@@ -250,21 +274,36 @@ class _Narrower:
         if spec.returns == "status":
             return Function(STATUS, tuple(params), STATUS_SAL, True, True)
         returns = parse_type(spec.returns)
-        return Function(returns, tuple(params), tuple(spec.return_sal), spec.must_use, spec.call == "api")
+        return Function(
+            returns, tuple(params), tuple(spec.return_sal), spec.must_use, spec.call == "api"
+        )
 
     def typedef(self, typedef: TypedefSpec, index: int) -> Typedef:
         loc = self.loc("typedefs", index)
         if typedef.function is not None:
             function = self.function(typedef.function, ("typedefs", index, "function"))
             return Typedef(
-                typedef.name, function_pointer(function), function, self.header(typedef), typedef.since, None, loc
+                typedef.name,
+                function_pointer(function),
+                function,
+                self.header(typedef),
+                typedef.since,
+                None,
+                loc,
             )
         ctype = parse_type(typedef.type or "void")
         return Typedef(typedef.name, ctype, None, self.header(typedef), typedef.since, None, loc)
 
     def export(self, export: ExportSpec, index: int) -> Export:
         function = self.function(export.function, ("functions", index, "function"))
-        return Export(export.name, function, self.header(export), export.since, None, self.loc("functions", index))
+        return Export(
+            export.name,
+            function,
+            self.header(export),
+            export.since,
+            None,
+            self.loc("functions", index),
+        )
 
 
 def param_text(item: str | ParamSpec, release: int) -> str:
@@ -349,7 +388,12 @@ def _meanings(sources: tuple[Source, ...]) -> Iterator[tuple[str, Meaning]]:
 def _docs(sources: tuple[Source, ...]) -> Iterator[tuple[str, str]]:
     """The documentation of types, constants and fields by (dotted) name."""
     for source in sources:
-        elements: list[Element] = [*source.file.enums, *source.file.structs, *source.file.opaque, *source.file.typedefs]
+        elements: list[Element] = [
+            *source.file.enums,
+            *source.file.structs,
+            *source.file.opaque,
+            *source.file.typedefs,
+        ]
         for element in elements:
             if element.doc:
                 yield element.name, element.doc

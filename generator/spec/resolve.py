@@ -39,7 +39,9 @@ class _Known:
 class Resolver:
     """Collects every problem of a set of files that each is valid alone."""
 
-    def __init__(self, sources: tuple[Source, ...], backends: Iterable[Backend], versions: Versions) -> None:
+    def __init__(
+        self, sources: tuple[Source, ...], backends: Iterable[Backend], versions: Versions
+    ) -> None:
         self.sources = sources
         self.backends = tuple(backends)
         self.versions = versions
@@ -56,7 +58,9 @@ class Resolver:
                 self._struct(source, struct, ("structs", at))
             for at, typedef in enumerate(source.file.typedefs):
                 if typedef.function is not None:
-                    self._function(source, typedef.function, typedef.since, ("typedefs", at, "function"))
+                    self._function(
+                        source, typedef.function, typedef.since, ("typedefs", at, "function")
+                    )
                 elif typedef.type is not None:
                     path = ("typedefs", at, "type")
                     self._uses(source, parse_type(typedef.type), typedef.since, path)
@@ -87,7 +91,12 @@ class Resolver:
                         f"'{element.name}' moved in 1.{element.moved.release}, but exists only since 1.{element.since}",
                         "a move comes after the release that brought the element",
                     )
-                self._name(source, element.name, _Known(section, element.since, source.document.where(path)), path)
+                self._name(
+                    source,
+                    element.name,
+                    _Known(section, element.since, source.document.where(path)),
+                    path,
+                )
         for at, enum in enumerate(source.file.enums):
             seen: dict[str, int] = {}
             for index, constant in enumerate(enum.constants):
@@ -96,8 +105,15 @@ class Resolver:
                 self._member_since(source, constant.name, since, enum, path)
                 known = self.constants.get(constant.name)
                 if known is not None:
-                    self.report(source, path, f"duplicate name '{constant.name}'", f"it is also at {known.loc}")
-                self.constants[constant.name] = _Known("constant", since, source.document.where(path))
+                    self.report(
+                        source,
+                        path,
+                        f"duplicate name '{constant.name}'",
+                        f"it is also at {known.loc}",
+                    )
+                self.constants[constant.name] = _Known(
+                    "constant", since, source.document.where(path)
+                )
                 if constant.renamed is not None:
                     if constant.renamed.release <= since:
                         self.report(
@@ -107,24 +123,32 @@ class Resolver:
                             f"but exists only since 1.{since}",
                         )
                     if constant.renamed.name in self.constants:
-                        self.report(source, (*path, "renamed", "name"), f"duplicate name '{constant.renamed.name}'")
+                        self.report(
+                            source,
+                            (*path, "renamed", "name"),
+                            f"duplicate name '{constant.renamed.name}'",
+                        )
                     self.constants[constant.renamed.name] = self.constants[constant.name]
                 self._alias(source, constant, seen, path)
                 seen[constant.name] = constant.value
-        for at, struct in enumerate(source.file.structs):
-            for index, member in enumerate(struct.fields):
+        for struct in source.file.structs:
+            for member in struct.fields:
                 if isinstance(member, SlotSpec):
                     self.slots.setdefault(f"{struct.name}.{member.slot}", member)
         exports = {e.name for s in self.sources for e in s.file.functions}
         for at, export in enumerate(source.file.functions):
             self._since(source, export.since, ("functions", at, "since"))
-            if export.name in self.types or sum(e.name == export.name for e in source.file.functions[:at]):
+            if export.name in self.types or sum(
+                e.name == export.name for e in source.file.functions[:at]
+            ):
                 self.report(source, ("functions", at, "name"), f"duplicate name '{export.name}'")
         for at, macro in enumerate(source.file.macros):
             if macro.name in exports or macro.name in self.constants:
                 self.report(source, ("macros", at, "name"), f"duplicate name '{macro.name}'")
 
-    def _alias(self, source: Source, constant: ConstantSpec, seen: dict[str, int], path: Path_) -> None:
+    def _alias(
+        self, source: Source, constant: ConstantSpec, seen: dict[str, int], path: Path_
+    ) -> None:
         """Two constants of one value must say so: a slip of the pen otherwise looks the same."""
         twin = next((name for name, value in seen.items() if value == constant.value), None)
         if constant.alias_of is not None and constant.alias_of not in seen:
@@ -142,7 +166,9 @@ class Resolver:
             self.report(source, (*path, "name"), f"'{name}' is a built-in type")
         elif name in self.types:
             other = self.types[name]
-            self.report(source, (*path, "name"), f"duplicate name '{name}'", f"it is also at {other.loc}")
+            self.report(
+                source, (*path, "name"), f"duplicate name '{name}'", f"it is also at {other.loc}"
+            )
         else:
             self.types[name] = known
 
@@ -153,7 +179,9 @@ class Resolver:
                 "correct it, or raise 'versions: newest' when the spec follows a newer release",
             )  # fmt: skip
 
-    def _member_since(self, source: Source, name: str, since: int, owner: Element, path: Path_) -> None:
+    def _member_since(
+        self, source: Source, name: str, since: int, owner: Element, path: Path_
+    ) -> None:
         self._since(source, since, (*path, "since"))
         if since < owner.since:
             self.report(
@@ -171,7 +199,12 @@ class Resolver:
             name = member.slot if isinstance(member, SlotSpec) else field_type(member)[0]
             since = member.since if member.since is not None else struct.since
             if name in names:
-                self.report(source, here, f"duplicate field '{name}' in '{struct.name}'", "slots have one place each")
+                self.report(
+                    source,
+                    here,
+                    f"duplicate field '{name}' in '{struct.name}'",
+                    "slots have one place each",
+                )
             names[name] = at
             self._member_since(source, name, since, struct, here)
             if since < newest:
@@ -220,8 +253,18 @@ class Resolver:
         if has_sal and item.direction is not None and item.direction != said:
             self.report(source, (*path, "direction"), f"direction '{item.direction}' contradicts SAL, which says '{said}'",
                         "correct one of the two")  # fmt: skip
-        if has_sal and item.nullable is not None and said == "in" and item.nullable != nullable_of(text):
-            self.report(source, (*path, "nullable"), "nullable contradicts the SAL annotation", "correct one of the two")
+        if (
+            has_sal
+            and item.nullable is not None
+            and said == "in"
+            and item.nullable != nullable_of(text)
+        ):
+            self.report(
+                source,
+                (*path, "nullable"),
+                "nullable contradicts the SAL annotation",
+                "correct one of the two",
+            )
         for at, before in enumerate(item.before):
             if before.release <= since:
                 self.report(
@@ -230,17 +273,26 @@ class Resolver:
                     f"before 1.{before.release} there was no such parameter: its function is there since 1.{since}",
                 )
 
-    def _semantics(self, source: Source, node: Semantics, params: dict[str, str], path: Path_) -> None:
+    def _semantics(
+        self, source: Source, node: Semantics, params: dict[str, str], path: Path_
+    ) -> None:
         for key in ("creates", "releases"):
             name = getattr(node, key)
             if name is not None and name not in params:
-                self.report(source, (*path, key), f"there is no parameter '{name}'", _close(name, params))
+                self.report(
+                    source, (*path, key), f"there is no parameter '{name}'", _close(name, params)
+                )
         if node.creates in params and direction_of(params[node.creates]) != "out":
             self.report(source, (*path, "creates"), f"'{node.creates}' is not an out-parameter")
         for at, borrow in enumerate(node.borrows):
             if borrow.param not in params:
                 here: Path_ = (*path, "borrows", at, "param")
-                self.report(source, here, f"there is no parameter '{borrow.param}'", _close(borrow.param, params))
+                self.report(
+                    source,
+                    here,
+                    f"there is no parameter '{borrow.param}'",
+                    _close(borrow.param, params),
+                )
         for at, case in enumerate(node.errors):
             if case.code not in self.constants:
                 self.report(source, (*path, "errors", at, "code"), f"unknown status code '{case.code}'",
@@ -250,7 +302,12 @@ class Resolver:
         for name in sorted(names_in(ctype) - BUILT_IN):
             known = self.types.get(name)
             if known is None:
-                self.report(source, path, f"unknown type '{name}'", _close(name, {**self.types, **dict.fromkeys(FIXED)}))
+                self.report(
+                    source,
+                    path,
+                    f"unknown type '{name}'",
+                    _close(name, {**self.types, **dict.fromkeys(FIXED)}),
+                )
             elif known.since > since:
                 self.report(
                     source, path, f"a declaration of 1.{since} uses '{name}', which exists since 1.{known.since}",
@@ -258,28 +315,53 @@ class Resolver:
                 )  # fmt: skip
         for name in sorted(by_value(ctype) - BUILT_IN):
             if name in self.types and self.types[name].kind == "opaque":
-                self.report(source, path, f"opaque '{name}' is used by value", "only pointers to it are possible")
+                self.report(
+                    source,
+                    path,
+                    f"opaque '{name}' is used by value",
+                    "only pointers to it are possible",
+                )
 
     def _handle(self, source: Source, handle: HandleSpec, path: Path_) -> None:
         if handle.type not in self.types:
-            self.report(source, (*path, "type"), f"unknown type '{handle.type}'", _close(handle.type, self.types))
+            self.report(
+                source,
+                (*path, "type"),
+                f"unknown type '{handle.type}'",
+                _close(handle.type, self.types),
+            )
         if handle.released_by not in self.slots:
             self.report(source, (*path, "released_by"), f"unknown slot '{handle.released_by}'",
                         _close(handle.released_by, self.slots))  # fmt: skip
         for at, name in enumerate(handle.must_not_outlive):
             if name not in self.types:
-                self.report(source, (*path, "must_not_outlive", at), f"unknown type '{name}'", _close(name, self.types))
+                self.report(
+                    source,
+                    (*path, "must_not_outlive", at),
+                    f"unknown type '{name}'",
+                    _close(name, self.types),
+                )
 
     def _annotate(self, source: Source, note: AnnotateSpec, path: Path_) -> None:
         function = self.slots.get(note.slot)
         if function is None:
-            self.report(source, (*path, "slot"), f"unknown slot '{note.slot}'", _close(note.slot, self.slots))
+            self.report(
+                source,
+                (*path, "slot"),
+                f"unknown slot '{note.slot}'",
+                _close(note.slot, self.slots),
+            )
             return
         texts = [item if isinstance(item, str) else item.decl for item in function.params]
         params = {parse_declaration(text).name: text for text in texts}
         for name in note.params:
             if name not in params:
-                self.report(source, (*path, "params", name), f"there is no parameter '{name}'", _close(name, params))
+                self.report(
+                    source,
+                    (*path, "params", name),
+                    f"there is no parameter '{name}'",
+                    _close(name, params),
+                )
         self._semantics(source, note, params, path)
 
     def _cycles(self) -> None:
@@ -306,8 +388,15 @@ class Resolver:
     def _backend(self, backend: Backend) -> None:
         spec = backend.spec
         if spec.backend != backend.name:
-            self.report(backend, ("backend",), f"the file is named '{backend.name}' but says '{spec.backend}'")
-        for section, enum in (("memory", "OrtExternalMemoryHandleType"), ("semaphores", "OrtExternalSemaphoreType")):
+            self.report(
+                backend,
+                ("backend",),
+                f"the file is named '{backend.name}' but says '{spec.backend}'",
+            )
+        for section, enum in (
+            ("memory", "OrtExternalMemoryHandleType"),
+            ("semaphores", "OrtExternalSemaphoreType"),
+        ):
             valid = {
                 c.name: c.since if c.since is not None else e.since
                 for s in self.sources for e in s.file.enums if e.name == enum for c in e.constants
@@ -323,7 +412,9 @@ class Resolver:
                                 f"'{handle.type}' exists since 1.{valid[handle.type]}")  # fmt: skip
                 for platform in handle.platforms:
                     if (handle.type, platform) in seen:
-                        self.report(backend, path, f"'{handle.type}' is listed twice for {platform}")
+                        self.report(
+                            backend, path, f"'{handle.type}' is listed twice for {platform}"
+                        )
                     seen.add((handle.type, platform))
         names = {f.name for f in spec.functions}
         if len(names) != len(spec.functions):

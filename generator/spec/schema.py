@@ -6,7 +6,7 @@ These models check one node at a time (unknown keys, identifiers, ranges, readab
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from .ctype import C_KEYWORDS, CTypeError, parse_declaration, parse_type
+from .ctype import C_KEYWORDS, IDENTIFIER, CTypeError, parse_declaration, parse_type
 
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
@@ -35,7 +35,9 @@ def _type(text: str) -> str:
     try:
         parse_type(text)
     except CTypeError as error:
-        raise ValueError(f"'{text}' is not a C type: {error} (at character {error.offset + 1})") from None
+        raise ValueError(
+            f"'{text}' is not a C type: {error} (at character {error.offset + 1})"
+        ) from None
     return text
 
 
@@ -43,7 +45,9 @@ def _parameter(text: str) -> str:
     try:
         parse_declaration(text)
     except CTypeError as error:
-        raise ValueError(f"'{text}' is not a C declaration: {error} (at character {error.offset + 1})") from None
+        raise ValueError(
+            f"'{text}' is not a C declaration: {error} (at character {error.offset + 1})"
+        ) from None
     return text
 
 
@@ -54,7 +58,9 @@ def _declaration(text: str) -> str:
 
 
 Identifier = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=120), AfterValidator(_identifier)
+    str,
+    StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=120),
+    AfterValidator(_identifier),
 ]
 TypeText = Annotated[str, AfterValidator(_type)]
 Declaration = Annotated[str, AfterValidator(_declaration)]
@@ -64,7 +70,9 @@ Release = Annotated[int, Field(ge=1, le=999)]
 """The minor number of an ORT release, which is also its API version: 24 for 1.24."""
 Text = Annotated[str, StringConstraints(min_length=1)]
 Header = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+\.h$")]
-SlotRef = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*$")]
+SlotRef = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*$")
+]
 """A slot of a table, such as ``OrtInteropApi.ImportMemory``."""
 Sal = Annotated[str, StringConstraints(pattern=r"^_[A-Z][A-Za-z]*(_[a-z]+)*_(\(.*\))?$")]
 
@@ -133,11 +141,12 @@ class ParamSpec(Node):
 
 
 def _param_kind(value: Any) -> str:
-    return "text" if isinstance(value, str) else "mapping"
+    return "<text>" if isinstance(value, str) else "<mapping>"
 
 
 ParamItem = Annotated[
-    Union[Annotated[Parameter, Tag("text")], Annotated[ParamSpec, Tag("mapping")]], Discriminator(_param_kind)
+    Annotated[Parameter, Tag("<text>")] | Annotated[ParamSpec, Tag("<mapping>")],
+    Discriminator(_param_kind),
 ]
 
 
@@ -199,7 +208,7 @@ class SlotSpec(FunctionSpec):
 class FieldSpec(Node):
     """A data field; with ``union`` the field is an anonymous union of the declarations."""
 
-    field: Declaration | Identifier
+    field: Text
     since: Release | None = None
     documented_since: Release | None = None
     union: list[Declaration] = []
@@ -207,27 +216,24 @@ class FieldSpec(Node):
 
     @model_validator(mode="after")
     def _has_type(self) -> FieldSpec:
-        if not self.union and not _declares(self.field):
+        if self.union:
+            if not IDENTIFIER.match(self.field):
+                raise ValueError("a field with 'union:' is just a name; its type is the union")
+        elif IDENTIFIER.match(self.field):
             raise ValueError(f"'{self.field}' has no type; write 'type name' or give 'union:'")
-        if self.union and _declares(self.field):
-            raise ValueError("a field with 'union:' is just a name; its type is the union")
+        else:
+            _declaration(self.field)
         return self
-
-
-def _declares(text: str) -> bool:
-    try:
-        return bool(parse_declaration(text).name)
-    except CTypeError:
-        return False
 
 
 def _member_kind(value: Any) -> str:
     keys = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
-    return "slot" if "slot" in keys else "field"
+    return "<slot>" if "slot" in keys else "<field>"
 
 
 MemberItem = Annotated[
-    Union[Annotated[SlotSpec, Tag("slot")], Annotated[FieldSpec, Tag("field")]], Discriminator(_member_kind)
+    Annotated[SlotSpec, Tag("<slot>")] | Annotated[FieldSpec, Tag("<field>")],
+    Discriminator(_member_kind),
 ]
 
 

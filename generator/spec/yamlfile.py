@@ -42,14 +42,24 @@ def read_yaml(path: Path, shown: str | None = None) -> Document:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise SpecErrors([Problem(Location(name), f"cannot read the file: {error.strerror}")]) from None
+        raise SpecErrors(
+            [Problem(Location(name), f"cannot read the file: {error.strerror}")]
+        ) from None
     if len(data) > _MAX_BYTES:
-        raise SpecErrors([Problem(Location(name), f"the file has {len(data)} bytes; at most {_MAX_BYTES} are read")])
+        raise SpecErrors(
+            [
+                Problem(
+                    Location(name), f"the file has {len(data)} bytes; at most {_MAX_BYTES} are read"
+                )
+            ]
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SpecErrors([Problem(Location(name, line), "the file is not UTF-8", "save it as UTF-8")]) from None
+        raise SpecErrors(
+            [Problem(Location(name, line), "the file is not UTF-8", "save it as UTF-8")]
+        ) from None
     return parse_yaml(text, name)
 
 
@@ -65,13 +75,23 @@ def parse_yaml(text: str, name: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         loc = Location(name, mark.line + 1, mark.column + 1) if mark else Location(name)
-        raise SpecErrors([Problem(loc, f"not valid YAML: {error.problem or error.context}")]) from None
+        raise SpecErrors(
+            [Problem(loc, f"not valid YAML: {error.problem or error.context}")]
+        ) from None
     except yaml.YAMLError as error:
-        raise SpecErrors([Problem(Location(name, 1), f"not valid YAML: {str(error).splitlines()[0]}")]) from None
+        raise SpecErrors(
+            [Problem(Location(name, 1), f"not valid YAML: {str(error).splitlines()[0]}")]
+        ) from None
     except RecursionError:
         raise SpecErrors([Problem(Location(name, 1), "the YAML is nested too deeply")]) from None
     if node is None:
-        raise SpecErrors([Problem(Location(name, 1), "the file is empty", "start it with 'enums:' or 'structs:'")])
+        raise SpecErrors(
+            [
+                Problem(
+                    Location(name, 1), "the file is empty", "start it with 'enums:' or 'structs:'"
+                )
+            ]
+        )
     problems: list[Problem] = []
     document.value = _Converter(document, problems).convert(node, ())
     if not isinstance(document.value, dict):
@@ -99,13 +119,16 @@ class _Converter:
             return None
         if not isinstance(node, yaml.ScalarNode):
             if id(node) in self.seen:
-                self.problems.append(Problem(loc, "YAML aliases are not accepted here", "write the value out"))
+                self.problems.append(
+                    Problem(loc, "YAML aliases are not accepted here", "write the value out")
+                )
                 return None
             self.seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.convert(item, (*path, index)) for index, item in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode)
         return self.scalar(node, loc)
 
     def mapping(self, node: yaml.MappingNode, path: Path_) -> dict[str, Any]:
@@ -120,8 +143,9 @@ class _Converter:
             if key in found:
                 self.problems.append(Problem(loc, f"duplicate key '{key}'", "keep one of the two"))
                 continue
-            self.document.keys[(*path, key)] = loc
-            found[key] = self.convert(value_node, (*path, key))
+            here = (*path, key)
+            self.document.keys[here] = loc
+            found[key] = self.convert(value_node, here)
         return found
 
     def scalar(self, node: yaml.ScalarNode, loc: Location) -> Any:
