@@ -1,0 +1,45 @@
+# make generate    install what is needed into .venv and generate everything
+# make test        install what the tests need and run them all
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+BIN := $(VENV)/bin
+TOOL := $(BIN)/ort-interop-gen
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: generate test check-headers bench fuzz clean help
+
+generate: $(VENV)/.installed ## install the tool and render the spec into generated/
+	$(TOOL) generate
+
+test: $(VENV)/.installed-test ## run every test; REQUIRE_ALL=1 makes a missing tool a failure
+	$(PYTEST) -n $(JOBS) --dist loadfile
+
+check-headers: $(VENV)/.installed-test ## HEADERS=dir: check against the ORT headers in dir/<release>/
+	@test -n "$(HEADERS)" || { echo "usage: make check-headers HEADERS=dir"; exit 2; }
+	ORT_HEADERS_DIR=$(abspath $(HEADERS)) $(PYTEST) -m headers
+
+bench: $(VENV)/.installed-test ## measure speed; HEADERS=dir uses the ORT headers in it
+	$(BIN)/python bench/bench.py $(if $(HEADERS),--headers $(HEADERS))
+
+fuzz: $(VENV)/.installed-test ## 10,000 mutated inputs a fuzz test; minutes
+	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m fuzz -n $(JOBS)
+
+clean: ## delete the virtual environment and caches; generated/ stays
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/'
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.installed
