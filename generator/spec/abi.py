@@ -192,6 +192,8 @@ class Abi:
     """Only a part of the release is known (a delta record): what is missing here says nothing."""
     lacks: frozenset[str] = frozenset()
     """What this record does not tell, of :data:`ASPECTS`: comparisons leave it out."""
+    platform: dict[str, str] = field(default_factory=dict)
+    """A header's own text for the macros that differ by platform, such as ORT_API_CALL."""
 
     def signatures(self) -> Iterator[tuple[str, Function]]:
         """Every signature with a dotted name for messages."""

@@ -13,8 +13,8 @@ from the declarations, so that they stay a check on the layout engine.  Schema 1
                         "fields": [declaration], "since"?: {field: minor}}}}
 
 A declaration starts with ``!`` where the result must be used and with ``@`` where the function is
-declared without ORT_API_CALL.  A number that is the same on 64-bit Windows is written once.  A file with ``"partial": true`` is
-a delta: it names only what is known of a release, and ``base`` names the release before it.
+declared without ORT_API_CALL.  A number that is the same on 64-bit Windows is written once.
+A file with ``"partial": true`` is a delta: it names only what is known of a release.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Reader:
         if not len(offsets) == len(windows) == len(entry["fields"]):
             raise FactsError(f"{self.path}: struct {name}: as many offsets as fields are needed")
         fields = []
-        for text, offset, offset_win64 in zip(entry["fields"], offsets, windows):
+        for text, offset, offset_win64 in zip(entry["fields"], offsets, windows, strict=True):
             found, function = self.declaration(text, f"struct {name}")
             minor = since.get(found.name)
             fields.append(

@@ -110,9 +110,9 @@ class _Engine:
                     start = -(-ends[at] // align) * align
                     offsets[at].append(start)
                     ends[at] = start + size
-        sizes = [-(-end // align) * align for end, align in zip(ends, aligns)]
+        sizes = [-(-end // align) * align for end, align in zip(ends, aligns, strict=True)]
         return (
-            list(zip(offsets[0], offsets[1])),
+            list(zip(offsets[0], offsets[1], strict=True)),
             ((sizes[0], aligns[0]), (sizes[1], aligns[1])),
         )
 
@@ -134,7 +134,7 @@ class _Engine:
             offsets, measures = self.aggregate(struct.kind, [f.type for f in struct.fields])
         finally:
             self.active.discard(struct.name)
-        for item, (lp64, llp64) in zip(struct.fields, offsets):
+        for item, (lp64, llp64) in zip(struct.fields, offsets, strict=True):
             item.offset, item.offset_win64 = lp64, llp64
         struct.size, struct.size_win64 = measures[0][0], measures[1][0]
         self.structs[struct.name] = measures

@@ -1,0 +1,261 @@
+"""Expand macros and conditionals, with the system's C compiler or in pure Python.
+
+Both give the same tokens on the same lines.  The compiler is asked for nothing but
+preprocessing: no system headers, none of its own macros.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..spec.abi import Location
+from .errors import HeaderError
+from .sources import KEPT, MISSING, SHADOW, SourceSet
+
+VIEWS: dict[str, dict[str, str]] = {
+    "linux": {
+        "__linux__": "1",
+        "__unix__": "1",
+        "__x86_64__": "1",
+        "__LP64__": "1",
+        "__GNUC__": "12",
+        "__GNUC_MINOR__": "0",
+    },
+    "windows": {
+        "_WIN32": "1",
+        "_WIN64": "1",
+        "_MSC_VER": "1939",
+        "_M_X64": "100",
+        "_M_AMD64": "100",
+    },
+}
+"""What the compilers of each platform predefine, as far as headers ask for it."""
+
+COMPILERS = ("cc", "gcc", "clang")
+TIMEOUT_SECONDS = 60
+PROLOGUE = "typedef char ORTCHAR_T;"
+"""What the parser must know before the first line; the builder takes no part of it."""
+
+_MARKER = re.compile(r'(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"')
+_DEFINE = re.compile(r"define\s+([A-Za-z_]\w*)(\()?")
+_MISSING = re.compile(MISSING + r'\s*\(\s*"([^"]*)"\s*\)')
+_PRAGMA_PACK = re.compile(r"pragma\s+pack\b")
+_COPY = re.compile(r"(?:^|[/\\])f(\d+)\.h$")
+_FAULT = re.compile(r"(?:^|/|\\)f(\d+)\.h:(\d+)(?::\d+)?:?\s*(?:fatal )?(?:error: )?(.*)", re.M)
+
+
+@dataclass(slots=True)
+class Preprocessed:
+    """The expanded text; ``lines[i]`` is the source number and line that output line ``i`` is from."""
+
+    text: str
+    lines: list[tuple[int, int]]
+    macros: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """Object-like macros: replacement text, source number, line."""
+    packed: list[tuple[int, int]] = field(default_factory=list)
+    """Where ``#pragma pack`` stands: it changes layouts in a way that is not modelled."""
+    tool: str = ""
+
+
+def find_compiler() -> str | None:
+    """The first C compiler on the search path."""
+    return next((found for found in map(shutil.which, COMPILERS) if found), None)
+
+
+def preprocess(sources: SourceSet, view: str, tool: str = "auto") -> Preprocessed:
+    """Expand the first source of a set; ``tool`` is ``auto``, ``cc`` or ``python``."""
+    compiler = find_compiler() if tool in ("auto", "cc") else None
+    if tool == "cc" and compiler is None:
+        raise HeaderError(
+            f"no C compiler found (looked for {', '.join(COMPILERS)})",
+            hint="install one, or use the Python preprocessor",
+        )
+    defines = VIEWS[view] | {name: word for name, word in KEPT.items() if name != word}
+    if compiler is not None:
+        found = _digest(_with_compiler(sources, compiler, defines), sources)
+        found.tool = Path(compiler).name
+    else:
+        found = _with_python(sources, defines)
+    _refuse_missing(found, sources)
+    return found
+
+
+def _fault(message: str, sources: SourceSet) -> HeaderError:
+    match = _FAULT.search(message)
+    if match is None:
+        first = message.strip().splitlines()
+        return HeaderError(
+            f"the header cannot be preprocessed: {first[0] if first else 'no reason given'}"
+        )
+    number = min(int(match[1]), len(sources.sources) - 1)
+    loc = Location(sources.sources[number].label, int(match[2]))
+    return HeaderError(f"the header cannot be preprocessed: {match[3]}", loc)
+
+
+def _with_compiler(sources: SourceSet, compiler: str, defines: dict[str, str]) -> str:
+    with tempfile.TemporaryDirectory(prefix="ort-interop-gen-") as folder:
+        for number, source in enumerate(sources.sources):
+            (Path(folder) / f"f{number}.h").write_text(source.text, encoding="utf-8", newline="\n")
+        command = [compiler, "-E", "-dD", "-undef", "-nostdinc", "-w", "-std=c11", "-x", "c"]
+        command += [f"-D{name}={value}" for name, value in defines.items()]
+        try:
+            done = subprocess.run(
+                [*command, "f0.h"],
+                cwd=folder,
+                capture_output=True,
+                timeout=TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise HeaderError(
+                f"{compiler} did not finish preprocessing in {TIMEOUT_SECONDS} s"
+            ) from None
+        except OSError as error:
+            raise HeaderError(f"{compiler} cannot be run: {error.strerror}") from None
+    if done.returncode != 0:
+        raise _fault(done.stderr.decode("utf-8", "replace"), sources)
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
+    import io
+
+    from pcpp import OutputDirective, Preprocessor
+
+    class Quiet(Preprocessor):  # type: ignore[misc]
+        """pcpp over the copies in memory, with its complaints collected instead of printed."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.faults: list[str] = []
+            self.packed: list[tuple[int, int]] = []
+
+        def on_file_open(self, is_system_include: bool, includepath: str) -> io.StringIO:
+            number = _number(includepath, len(sources.sources))
+            if number < 0:
+                raise OSError(f"{includepath} is not among the sources")
+            return io.StringIO(sources.sources[number].text)
+
+        def on_error(self, file: str, line: int, msg: str) -> None:
+            self.faults.append(f"{file}:{line}: {msg}")
+
+        def on_include_not_found(
+            self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str
+        ) -> None:
+            self.faults.append(f"{self.source}:0: '{includepath}' cannot be found")
+            raise OutputDirective(0)
+
+        def on_directive_handle(
+            self, directive: Any, toks: list[Any], ifpassthru: bool, precedingtoks: list[Any]
+        ) -> Any:
+            if directive.value == "error":
+                text = "".join(tok.value for tok in toks).strip()
+                self.faults.append(f"{directive.source}:{directive.lineno}: #error {text}")
+            number = _number(directive.source or "", len(sources.sources))
+            if directive.value == "pragma" and toks and toks[0].value == "pack" and number >= 0:
+                self.packed.append((number, directive.lineno))
+            return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
+
+    tool = Quiet()
+    for name, value in {"__STDC__": "1", "__STDC_VERSION__": "201112L", **defines}.items():
+        tool.define(f"{name} {value}")
+    tool.parse(sources.sources[0].text, "f0.h")
+    rows: list[list[str]] = []
+    lines: list[tuple[int, int]] = []
+    names: dict[str, int] = {}
+    while (tok := tool.token()) is not None:
+        if tok.type in tool.t_LINECONT:
+            continue
+        if tok.type in tool.t_WS:
+            if rows:
+                rows[-1].append(" ")
+            continue
+        source = tok.source or ""
+        if source not in names:
+            names[source] = _number(source, len(sources.sources))
+        place = names[source], tok.lineno
+        if not lines or lines[-1] != place:
+            rows.append([])
+            lines.append(place)
+        rows[-1].append(tok.value)
+    if tool.faults:
+        raise _fault(tool.faults[0], sources)
+    macros: dict[str, tuple[str, int, int]] = {}
+    for name, macro in tool.macros.items():
+        number = _number(getattr(macro, "source", None) or "", len(sources.sources))
+        if macro.arglist is None and number >= 0:
+            text = " ".join("".join(tok.value for tok in macro.value).split())
+            macros[name.removeprefix(SHADOW)] = (text, number, macro.lineno)
+    return Preprocessed(
+        "\n".join([PROLOGUE, *("".join(row) for row in rows)]),
+        [(-1, 0), *lines],
+        macros,
+        [place for place in tool.packed if sources.sources[place[0]].own],
+        "pcpp",
+    )
+
+
+def _digest(raw: str, sources: SourceSet) -> Preprocessed:
+    """Take line markers, definitions and pragmas out of a preprocessor's output."""
+    out: list[str] = [PROLOGUE]
+    lines: list[tuple[int, int]] = [(-1, 0)]
+    macros: dict[str, tuple[str, int, int]] = {}
+    packed: list[tuple[int, int]] = []
+    number, line = -1, 0
+    for row in raw.split("\n"):
+        if row[:1] == "#" or row.lstrip()[:1] == "#":
+            body = row.lstrip()[1:].lstrip()
+            marker = _MARKER.match(body)
+            if marker is not None:
+                line = int(marker[1])
+                number = _number(marker[2], len(sources.sources))
+                continue
+            if number >= 0:
+                if body.startswith("define"):
+                    _define(body, macros, number, line)
+                elif body.startswith("undef"):
+                    macros.pop(body[5:].strip(), None)
+                elif _PRAGMA_PACK.match(body) and sources.sources[number].own:
+                    packed.append((number, line))
+            line += 1
+            continue
+        if row and number >= 0 and not row.isspace():
+            out.append(row)
+            lines.append((number, line))
+        line += 1
+    return Preprocessed("\n".join(out), lines, macros, packed)
+
+
+def _refuse_missing(found: Preprocessed, sources: SourceSet) -> None:
+    """Includes that were not found have left a word in the text, if a compiler would come by them."""
+    match = _MISSING.search(found.text) if MISSING in found.text else None
+    if match is not None:
+        number, line = found.lines[found.text.count("\n", 0, match.start())]
+        raise HeaderError(
+            f"'{match[1]}' is included here but cannot be found",
+            Location(sources.sources[number].label, line),
+            "put it beside the header, or name its folder as an include directory",
+        )
+
+
+def _number(name: str, count: int) -> int:
+    match = _COPY.search(name)
+    return int(match[1]) if match and int(match[1]) < count else -1
+
+
+def _define(body: str, macros: dict[str, tuple[str, int, int]], number: int, line: int) -> None:
+    match = _DEFINE.match(body)
+    if match is None:
+        return
+    name = match[1]
+    if match[2]:
+        macros.pop(name, None)
+        return
+    value = body[match.end() :].strip()
+    macros[name.removeprefix(SHADOW)] = (value, number, line)
