@@ -480,3 +480,20 @@ def by_value(ctype: CType) -> frozenset[str]:
         case Record(_, members):
             return frozenset().union(*(by_value(t) for _, t in members))
     return frozenset()
+
+
+def replaced(ctype: CType, names: dict[str, str]) -> CType:
+    """The type with some named types exchanged, such as ``ORTCHAR_T`` for what a platform has."""
+    match ctype:
+        case Named(name, const):
+            return Named(names.get(name, name), const)
+        case Pointer(to, const):
+            return Pointer(replaced(to, names), const)
+        case Array(of, length):
+            return Array(replaced(of, names), length)
+        case FunctionType(returns, params, variadic):
+            given = tuple(replaced(p, names) for p in params)
+            return FunctionType(replaced(returns, names), given, variadic)
+        case Record(kind, members):
+            return Record(kind, tuple((n, replaced(t, names)) for n, t in members))
+    raise AssertionError(f"unknown type node {ctype!r}")
