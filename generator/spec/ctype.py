@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 
 class CTypeError(ValueError):
@@ -63,9 +63,7 @@ class Record:
     members: tuple[tuple[str, CType], ...]
 
 
-CType: TypeAlias = Union[
-    Named, Pointer, Array, FunctionType, Record
-]  # noqa: UP007 (forward references)
+CType: TypeAlias = "Named | Pointer | Array | FunctionType | Record"
 
 
 @dataclass(frozen=True, slots=True)
