@@ -55,7 +55,7 @@ class Target(Protocol):
         """Every file of this target, in a stable order."""
 
 
-TARGETS: tuple[tuple[str, str], ...] = (("c_header", "CHeader"),)
+TARGETS: tuple[tuple[str, str], ...] = (("c_header", "CHeader"), ("python", "Python"))
 """Every target: the module below ``targets`` (which is its name) and the class in it."""
 
 
