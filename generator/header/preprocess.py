@@ -154,13 +154,20 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
         def on_directive_handle(
             self, directive: Any, toks: list[Any], ifpassthru: bool, precedingtoks: list[Any]
         ) -> Any:
-            if directive.value == "error":
-                text = "".join(tok.value for tok in toks).strip()
-                self.faults.append(f"{directive.source}:{directive.lineno}: #error {text}")
             number = _number(directive.source or "", len(sources.sources))
             if directive.value == "pragma" and toks and toks[0].value == "pack" and number >= 0:
                 self.packed.append((number, directive.lineno))
             return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
+
+        def on_directive_unknown(
+            self, directive: Any, toks: list[Any], ifpassthru: bool, precedingtoks: list[Any]
+        ) -> Any:
+            # Unlike on_directive_handle, this is called only where no #if hides the directive.
+            if directive.value == "error":
+                text = "".join(tok.value for tok in toks).strip()
+                self.faults.append(f"{directive.source}:{directive.lineno}: #error {text}")
+                return True
+            return super().on_directive_unknown(directive, toks, ifpassthru, precedingtoks)
 
     tool = Quiet()
     for name, value in {"__STDC__": "1", "__STDC_VERSION__": "201112L", **defines}.items():
