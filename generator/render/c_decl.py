@@ -5,23 +5,10 @@ from __future__ import annotations
 from ..spec.abi import Field, Function, Param
 from ..spec.ctype import declare
 
-SIZED_SAL = ("_reads_", "_writes_", "_updates_", "_buffer_")
-"""Parts of the names of SAL annotations that take a size."""
-
-
-def takes_size(word: str) -> bool:
-    """Whether a SAL annotation is written with a size in parentheses."""
-    return any(part in word for part in SIZED_SAL)
-
 
 def sal_text(words: tuple[str, ...]) -> str:
-    """SAL annotations before a declaration; a size that the spec does not know is inexpressible."""
-    parts = []
-    for word in words:
-        if takes_size(word) and "(" not in word:
-            word += "(_Inexpressible_(size))"
-        parts.append(word)
-    return "".join(f"{part} " for part in parts)
+    """SAL annotations as they stand before a declaration."""
+    return "".join(f"{word} " for word in words)
 
 
 def parameter(param: Param) -> str:

@@ -126,20 +126,20 @@ def py_comment(text: str) -> str:
 def cmake_string(text: str) -> str:
     """A quoted CMake argument, quotes included."""
     plain = "".join(c if c.isprintable() else " " for c in text)
-    for char in ("\\", '"', "$", ";"):
+    for char in ("\\", '"', "$"):
         plain = plain.replace(char, "\\" + char)
     return f'"{plain}"'
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Paragraphs (apart by blank lines) and list items, filled to the width; no trailing blanks."""
+    """Paragraphs, list items and Doxygen commands, each filled to the width; no trailing blanks."""
     lines: list[str] = []
     for paragraph in text.strip().split("\n\n"):
         if lines:
             lines.append("")
         item: list[str] = []
         for line in [*paragraph.strip("\n").split("\n"), None]:
-            if line is None or line.lstrip().startswith("- "):
+            if line is None or line.lstrip().startswith(("- ", "\\")):
                 if item:
                     lines.extend(_fill(item, width))
                 item = []
@@ -150,7 +150,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 def _fill(item: list[str], width: int) -> list[str]:
     text = " ".join(line.strip() for line in item)
-    hang = "  " if text.startswith("- ") else ""
+    hang = "  " if text.startswith(("- ", "\\")) else ""
     return textwrap.wrap(
         text,
         max(width, 20),

@@ -111,16 +111,17 @@ def _line(text: str, offset: int) -> int:
 
 
 def _black(output: Output) -> str:
-    import black
+    import black.mode
+    import black.parsing
 
     mode = black.Mode(
-        target_versions={black.TargetVersion.PY310},
+        target_versions={black.mode.TargetVersion.PY310},
         line_length=LINE_LENGTH,
         is_pyi=output.path.endswith(".pyi"),
     )
     try:
         return black.format_str(output.text, mode=mode)
-    except (black.InvalidInput, ValueError) as error:
+    except (black.parsing.InvalidInput, ValueError) as error:
         raise render_error(
             f"black cannot format this file: {error}",
             "correct the template that renders this file",

@@ -218,10 +218,8 @@ def _interrupts_held() -> Iterator[None]:
         yield
         return
     held: list[tuple[int, FrameType | None]] = []
-    before = {
-        number: signal.signal(number, lambda n, frame: held.append((n, frame)))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, lambda n, frame: held.append((n, frame))) for n in numbers}
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...spec.abi import Abi, Field, Function, Struct
-from ...spec.ctype import by_value, names_in
+from ...spec.ctype import by_value, declare, names_in
 from .. import c_decl
 from ..escape import c_doc
 from ..target import Output
@@ -93,11 +93,13 @@ class CHeader:
 
 def sal_macros(abi: Abi) -> list[str]:
     """The macro heads of every SAL annotation in use, in alphabetical order."""
-    words = set()
+    heads: set[str] = set()
     for _, function in abi.signatures():
         for group in (function.return_sal, *(p.sal for p in function.params)):
-            words.update(word.partition("(")[0] for word in group)
-    return [f"{word}(...)" if c_decl.takes_size(word) else word for word in sorted(words)]
+            for word in group:
+                name, opened, _ = word.partition("(")
+                heads.add(f"{name}(...)" if opened else name)
+    return sorted(heads)
 
 
 def since_text(since: int | None) -> str:
@@ -165,7 +167,7 @@ def _typedefs(model: Model, abi: Abi) -> Iterator[Line]:
             yield Line(text, _doc(doc))
         else:
             doc = _doc(model.docs.get(name, ""), since_text(typedef.since))
-            yield Line(c_decl.declare(typedef.type, name), doc)
+            yield Line(declare(typedef.type, name), doc)
 
     for name in abi.typedefs:
         yield from write(name)
