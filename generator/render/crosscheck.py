@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..spec import Model
 
 _STOPPING = ("breaking", "source", "unreadable")
+"""Severities of findings that code must not be generated over."""
 
 
 @dataclass(slots=True)
@@ -30,13 +31,20 @@ class CrossCheck:
 
     def add(self, name: str, findings: list[Finding], required: bool) -> None:
         """Take in the findings against one witness."""
-        stopping = [f for f in findings if f.severity in _STOPPING]
-        self.findings.extend(f"{name}: {f}" for f in findings)
-        self.stops = self.stops or (required and bool(stopping))
-        if findings:
-            self.report.append(
-                f"{name}: {len(findings)} differences, {len(stopping)} of them serious"
-            )
+        serious = [f for f in findings if f.severity.value in _STOPPING]
+        self.findings.extend(f"{name}: {describe(f)}" for f in serious)
+        self.stops = self.stops or (required and bool(serious))
+        lesser = len(findings) - len(serious)
+        also = f", {lesser} lesser differences" if lesser else ""
+        verdict = f"{len(serious)} contradictions" if serious else "agrees with the spec"
+        self.report.append(f"{name}: {verdict}{also}")
+
+
+def describe(finding: Finding) -> str:
+    """One finding on one line, with both places where they are known."""
+    places = [str(loc) for loc in (finding.spec_loc, finding.header_loc) if loc.line]
+    where = f" ({' / '.join(places)})" if places else ""
+    return f"{finding.severity.value}: {finding.symbol}: {finding.message}{where}"
 
 
 def check_facts(model: Model, folder: Path) -> CrossCheck:
@@ -47,13 +55,14 @@ def check_facts(model: Model, folder: Path) -> CrossCheck:
     agree = []
     for release, facts in load_all(folder).items():
         findings = compare(model.at(release), facts)
-        result.add(f"facts of {facts.release}", findings, required=True)
-        if not findings:
+        if findings:
+            result.add(f"facts of {facts.release}", findings, required=True)
+        else:
             agree.append(facts.release)
     if agree:
         result.report.insert(0, f"facts: the spec agrees with the records of {', '.join(agree)}")
-    else:
-        result.report.insert(0, f"facts: no records in {folder}")
+    elif not result.report:
+        result.report.append(f"facts: no records in {folder}")
     return result
 
 
@@ -70,8 +79,5 @@ def check_header(model: Model, header: FoundHeader | None) -> CrossCheck:
 
     result = CrossCheck()
     checked = run_check(model, header.path)
-    name = f"header {header.path} (by {header.by})"
-    result.add(name, checked.findings, required=header.required)
-    if not checked.findings:
-        result.report.append(f"{name}: agrees with the spec")
+    result.add(f"header {header.path} (by {header.by})", checked.findings, header.required)
     return result
