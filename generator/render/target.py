@@ -55,7 +55,11 @@ class Target(Protocol):
         """Every file of this target, in a stable order."""
 
 
-TARGETS: tuple[tuple[str, str], ...] = (("c_header", "CHeader"), ("python", "Python"))
+TARGETS: tuple[tuple[str, str], ...] = (
+    ("c_header", "CHeader"),
+    ("python", "Python"),
+    ("ep_c", "EpC"),
+)
 """Every target: the module below ``targets`` (which is its name) and the class in it."""
 
 

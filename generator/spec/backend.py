@@ -40,7 +40,9 @@ class HandleType(Node):
     """The enumerator of ``OrtExternalMemoryHandleType`` or ``OrtExternalSemaphoreType``."""
     platforms: Annotated[list[Platform], Field(min_length=1)]
     since: Release
-    """The API version that must be negotiated before the type is offered."""
+    """The API version that must be negotiated before the type is offered.
+
+    It may be below the release that named the constant, for ORT passes every value through."""
     driver: DriverConstant | None = None
     ownership: Literal["consumed", "duplicated", "borrowed"]
     """What happens to the application's handle: ``consumed`` by the driver (so the EP passes a duplicate),

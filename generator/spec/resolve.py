@@ -397,8 +397,10 @@ class Resolver:
             ("memory", "OrtExternalMemoryHandleType"),
             ("semaphores", "OrtExternalSemaphoreType"),
         ):
+            # By the enum's release, not the constant's: ORT hands every value to the EP unchecked,
+            # so an EP may offer a type on hosts whose headers do not name it yet.
             valid = {
-                c.name: c.since if c.since is not None else e.since
+                c.name: e.since
                 for s in self.sources for e in s.file.enums if e.name == enum for c in e.constants
             }  # fmt: skip
             seen: set[tuple[str, str]] = set()

@@ -8,7 +8,7 @@
 
 typedef struct EpAllocator {
   OrtAllocator base;
-  EpDevice *device;
+  EpDevice* device;
   EpRegistry blocks; /* Live allocations; the value is their size. */
   EpMutex mutex;     /* Guards what follows. */
   uint64_t bytes_in_use;
@@ -17,7 +17,7 @@ typedef struct EpAllocator {
   uint64_t allocations;
 } EpAllocator;
 
-static void ep_allocator_count(EpAllocator *allocator, size_t bytes) {
+static void ep_allocator_count(EpAllocator* allocator, size_t bytes) {
   ep_mutex_lock(&allocator->mutex);
   allocator->allocations += 1;
   allocator->bytes_in_use += bytes;
@@ -30,9 +30,9 @@ static void ep_allocator_count(EpAllocator *allocator, size_t bytes) {
   ep_mutex_unlock(&allocator->mutex);
 }
 
-static void *ORT_API_CALL ep_allocator_alloc(OrtAllocator *base, size_t bytes) {
-  EpAllocator *allocator = (EpAllocator *)base;
-  void *memory = bytes == 0 ? NULL : ep_driver_alloc(allocator->device->driver, bytes);
+static void* ORT_API_CALL ep_allocator_alloc(OrtAllocator* base, size_t bytes) {
+  EpAllocator* allocator = (EpAllocator*)base;
+  void* memory = bytes == 0 ? NULL : ep_driver_alloc(allocator->device->driver, bytes);
   if (memory == NULL) {
     return NULL;
   }
@@ -44,8 +44,8 @@ static void *ORT_API_CALL ep_allocator_alloc(OrtAllocator *base, size_t bytes) {
   return memory;
 }
 
-static void ORT_API_CALL ep_allocator_free(OrtAllocator *base, void *memory) {
-  EpAllocator *allocator = (EpAllocator *)base;
+static void ORT_API_CALL ep_allocator_free(OrtAllocator* base, void* memory) {
+  EpAllocator* allocator = (EpAllocator*)base;
   uintptr_t bytes = 0;
   if (memory == NULL || !ep_registry_remove(&allocator->blocks, memory, &bytes)) {
     return;
@@ -56,24 +56,22 @@ static void ORT_API_CALL ep_allocator_free(OrtAllocator *base, void *memory) {
   ep_driver_free(allocator->device->driver, memory);
 }
 
-static const OrtMemoryInfo *ORT_API_CALL ep_allocator_info(const OrtAllocator *base) {
-  return ((const EpAllocator *)base)->device->memory_info;
+static const OrtMemoryInfo* ORT_API_CALL ep_allocator_info(const OrtAllocator* base) {
+  return ((const EpAllocator*)base)->device->memory_info;
 }
 
-static OrtStatus *ORT_API_CALL ep_allocator_get_stats(const OrtAllocator *base,
-                                                      OrtKeyValuePairs **out) {
+static OrtStatus* ORT_API_CALL ep_allocator_get_stats(const OrtAllocator* base,
+                                                      OrtKeyValuePairs** out) {
   /* The slot's `this` is const, its lock is not. */
-  EpAllocator *allocator = (EpAllocator *)(uintptr_t)base;
-  const OrtApi *api = allocator->device->context->api;
+  EpAllocator* allocator = (EpAllocator*)(uintptr_t)base;
+  const OrtApi* api = allocator->device->context->api;
   ep_mutex_lock(&allocator->mutex);
   const struct {
-    const char *key;
+    const char* key;
     uint64_t value;
   } rows[] = {
-      {"InUse", allocator->bytes_in_use},
-      {"TotalAllocated", allocator->bytes_in_use},
-      {"MaxInUse", allocator->most_bytes_in_use},
-      {"MaxAllocSize", allocator->largest_allocation},
+      {"InUse", allocator->bytes_in_use},         {"TotalAllocated", allocator->bytes_in_use},
+      {"MaxInUse", allocator->most_bytes_in_use}, {"MaxAllocSize", allocator->largest_allocation},
       {"NumAllocs", allocator->allocations},
   };
   ep_mutex_unlock(&allocator->mutex);
@@ -86,8 +84,8 @@ static OrtStatus *ORT_API_CALL ep_allocator_get_stats(const OrtAllocator *base,
   return NULL;
 }
 
-OrtAllocator *ep_allocator_create(EpDevice *device, EpError *error) {
-  EpAllocator *allocator = calloc(1, sizeof *allocator);
+OrtAllocator* ep_allocator_create(EpDevice* device, EpError* error) {
+  EpAllocator* allocator = calloc(1, sizeof *allocator);
   if (allocator == NULL) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
     return NULL;
@@ -105,12 +103,12 @@ OrtAllocator *ep_allocator_create(EpDevice *device, EpError *error) {
   return &allocator->base;
 }
 
-void ep_allocator_release(OrtAllocator *base) {
-  EpAllocator *allocator = (EpAllocator *)base;
+void ep_allocator_release(OrtAllocator* base) {
+  EpAllocator* allocator = (EpAllocator*)base;
   if (allocator == NULL) {
     return;
   }
-  EpContext *context = allocator->device->context;
+  EpContext* context = allocator->device->context;
   ep_registry_destroy(&allocator->blocks);
   ep_mutex_destroy(&allocator->mutex);
   free(allocator);

@@ -6,10 +6,10 @@
 #include "ep_config.h"
 #include "ep_devices.h"
 
-static bool ep_context_add_devices(EpContext *context, EpError *error) {
+static bool ep_context_add_devices(EpContext* context, EpError* error) {
   size_t count = ep_driver_device_count(context->driver);
   for (size_t i = 0; i < count && i < EP_MAX_DEVICES; ++i) {
-    EpDevice *device = &context->devices[i];
+    EpDevice* device = &context->devices[i];
     device->context = context;
     device->driver = ep_driver_device(context->driver, i);
     device->info = ep_driver_device_info(device->driver);
@@ -28,13 +28,14 @@ static bool ep_context_add_devices(EpContext *context, EpError *error) {
   return true;
 }
 
-EpContext *ep_context_create(const OrtApi *api, uint32_t api_version, EpError *error) {
-  const OrtEpApi *ep_api = api->GetEpApi();
+EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, EpError* error) {
+  const OrtEpApi* ep_api = api->GetEpApi();
   if (ep_api == NULL) {
-    (void)ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME ": ONNX Runtime was built without plugin EPs");
+    (void)ep_fail(error, ORT_NOT_IMPLEMENTED,
+                  EP_NAME ": ONNX Runtime was built without plugin EPs");
     return NULL;
   }
-  EpContext *context = calloc(1, sizeof *context);
+  EpContext* context = calloc(1, sizeof *context);
   if (context == NULL) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
     return NULL;
@@ -42,7 +43,8 @@ EpContext *ep_context_create(const OrtApi *api, uint32_t api_version, EpError *e
   context->api = api;
   context->ep_api = ep_api;
   context->api_version = api_version;
-  context->stamp = api_version < EP_STAMP_NEWEST ? api_version : EP_STAMP_NEWEST;
+  context->stamp =
+      api_version < ORT_INTEROP_EP_API_VERSION ? api_version : ORT_INTEROP_EP_API_VERSION;
   atomic_init(&context->references, 1);
   ep_registry_init(&context->handles);
   if (!ep_driver_open(&context->driver, error) || !ep_context_add_devices(context, error)) {
@@ -52,11 +54,11 @@ EpContext *ep_context_create(const OrtApi *api, uint32_t api_version, EpError *e
   return context;
 }
 
-void ep_context_retain(EpContext *context) {
+void ep_context_retain(EpContext* context) {
   atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
 }
 
-void ep_context_release(EpContext *context) {
+void ep_context_release(EpContext* context) {
   if (context == NULL ||
       atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) != 1) {
     return;
@@ -69,8 +71,8 @@ void ep_context_release(EpContext *context) {
   free(context);
 }
 
-EpDevice *ep_context_find_metadata(EpContext *context, const OrtKeyValuePairs *metadata) {
-  const char *id = metadata == NULL ? NULL : context->api->GetKeyValue(metadata, EP_KEY_DEVICE_ID);
+EpDevice* ep_context_find_metadata(EpContext* context, const OrtKeyValuePairs* metadata) {
+  const char* id = metadata == NULL ? NULL : context->api->GetKeyValue(metadata, EP_KEY_DEVICE_ID);
   char expected[EP_DEVICE_ID_CAPACITY];
   for (size_t i = 0; id != NULL && i < context->device_count; ++i) {
     ep_device_id(context->devices[i].info, expected);
@@ -81,23 +83,27 @@ EpDevice *ep_context_find_metadata(EpContext *context, const OrtKeyValuePairs *m
   return NULL;
 }
 
-EpDevice *ep_context_find_device(EpContext *context, const OrtEpDevice *ep_device, EpError *error) {
-  const char *name = context->api->EpDevice_EpName(ep_device);
+EpDevice* ep_context_find_device(EpContext* context, const OrtEpDevice* ep_device, EpError* error) {
+  const char* name = context->api->EpDevice_EpName(ep_device);
   if (strcmp(name, EP_NAME) != 0) {
     (void)ep_fail_argument(error, "ep_device belongs to '%s', not to " EP_NAME, name);
     return NULL;
   }
-  const OrtKeyValuePairs *metadata = context->api->EpDevice_EpMetadata(ep_device);
-  EpDevice *device = ep_context_find_metadata(context, metadata);
+  const OrtKeyValuePairs* metadata = context->api->EpDevice_EpMetadata(ep_device);
+  EpDevice* device = ep_context_find_metadata(context, metadata);
   if (device == NULL) {
-    const char *id = metadata == NULL ? NULL : context->api->GetKeyValue(metadata, EP_KEY_DEVICE_ID);
-    (void)ep_fail_argument(error, "ep_device has " EP_KEY_DEVICE_ID " '%s', which is none of the "
-                           "%zu devices of " EP_NAME, id == NULL ? "" : id, context->device_count);
+    const char* id =
+        metadata == NULL ? NULL : context->api->GetKeyValue(metadata, EP_KEY_DEVICE_ID);
+    (void)ep_fail_argument(error,
+                           "ep_device has " EP_KEY_DEVICE_ID
+                           " '%s', which is none of the "
+                           "%zu devices of " EP_NAME,
+                           id == NULL ? "" : id, context->device_count);
   }
   return device;
 }
 
-EpDevice *ep_context_find_memory(EpContext *context, const OrtMemoryDevice *memory_device) {
+EpDevice* ep_context_find_memory(EpContext* context, const OrtMemoryDevice* memory_device) {
   for (size_t i = 0; i < context->device_count; ++i) {
     if (context->ep_api->MemoryDevice_AreEqual(context->devices[i].memory_device, memory_device)) {
       return &context->devices[i];

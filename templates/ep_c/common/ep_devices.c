@@ -5,23 +5,24 @@
 #include <string.h>
 
 #include "ep_config.h"
+#include "ep_validate.h"
 
 #define EP_TYPE_NAMES_CAPACITY 512
 
-void ep_device_id(const EpDeviceInfo *info, char text[EP_DEVICE_ID_CAPACITY]) {
+void ep_device_id(const EpDeviceInfo* info, char text[EP_DEVICE_ID_CAPACITY]) {
   (void)snprintf(text, EP_DEVICE_ID_CAPACITY, "%" PRIu32, info->memory_device_id);
 }
 
 /* Whether `value` of a hardware device's metadata is known and differs from the driver's. */
-static bool ep_metadata_differs(const OrtApi *api, const OrtHardwareDevice *hardware,
-                                const char *key, const char *value) {
-  const OrtKeyValuePairs *metadata = api->HardwareDevice_Metadata(hardware);
-  const char *listed = metadata == NULL ? NULL : api->GetKeyValue(metadata, key);
+static bool ep_metadata_differs(const OrtApi* api, const OrtHardwareDevice* hardware,
+                                const char* key, const char* value) {
+  const OrtKeyValuePairs* metadata = api->HardwareDevice_Metadata(hardware);
+  const char* listed = metadata == NULL ? NULL : api->GetKeyValue(metadata, key);
   return listed != NULL && value != NULL && strcmp(listed, value) != 0;
 }
 
-static bool ep_is_hardware(const OrtApi *api, const EpDeviceInfo *info,
-                           const OrtHardwareDevice *hardware) {
+static bool ep_is_hardware(const OrtApi* api, const EpDeviceInfo* info,
+                           const OrtHardwareDevice* hardware) {
   char luid[24];
   (void)snprintf(luid, sizeof luid, "%" PRIu64, info->luid);
   return api->HardwareDevice_Type(hardware) == info->hardware_type &&
@@ -33,35 +34,36 @@ static bool ep_is_hardware(const OrtApi *api, const EpDeviceInfo *info,
          !ep_metadata_differs(api, hardware, "pci_bus_id", info->pci_bus_id);
 }
 
-static void ep_join_names(char *text, const EpHandleType *type) {
+static void ep_join_names(char* text, const EpHandleType* type) {
   size_t used = strlen(text);
   (void)snprintf(text + used, EP_TYPE_NAMES_CAPACITY - used, "%s%s", used == 0 ? "" : ",",
                  type->name);
 }
 
-static void ep_describe_types(const EpDevice *device, OrtKeyValuePairs *metadata) {
-  const OrtApi *api = device->context->api;
+static void ep_describe_types(const EpDevice* device, OrtKeyValuePairs* metadata) {
+  const OrtApi* api = device->context->api;
+  uint32_t api_version = device->context->api_version;
   char memory[EP_TYPE_NAMES_CAPACITY] = "";
   char semaphores[EP_TYPE_NAMES_CAPACITY] = "";
-  for (size_t i = 0; i < EP_MEMORY_TYPE_COUNT; ++i) {
-    if (ep_memory_types[i].since <= device->context->api_version &&
-        ep_driver_can_import_memory(device->driver, &ep_memory_types[i])) {
-      ep_join_names(memory, &ep_memory_types[i]);
+  for (const EpHandleType* type = ep_memory_types; type->name != NULL; ++type) {
+    if (ep_handle_type_exists(type, api_version) &&
+        ep_driver_can_import_memory(device->driver, type)) {
+      ep_join_names(memory, type);
     }
   }
-  for (size_t i = 0; i < EP_SEMAPHORE_TYPE_COUNT; ++i) {
-    if (ep_semaphore_types[i].since <= device->context->api_version &&
-        ep_driver_can_import_semaphore(device->driver, &ep_semaphore_types[i])) {
-      ep_join_names(semaphores, &ep_semaphore_types[i]);
+  for (const EpHandleType* type = ep_semaphore_types; type->name != NULL; ++type) {
+    if (ep_handle_type_exists(type, api_version) &&
+        ep_driver_can_import_semaphore(device->driver, type)) {
+      ep_join_names(semaphores, type);
     }
   }
   api->AddKeyValuePair(metadata, EP_KEY_MEMORY_TYPES, memory);
   api->AddKeyValuePair(metadata, EP_KEY_SEMAPHORE_TYPES, semaphores);
 }
 
-static void ep_describe(const EpDevice *device, OrtKeyValuePairs *metadata) {
-  const OrtApi *api = device->context->api;
-  const EpDeviceInfo *info = device->info;
+static void ep_describe(const EpDevice* device, OrtKeyValuePairs* metadata) {
+  const OrtApi* api = device->context->api;
+  const EpDeviceInfo* info = device->info;
   char text[sizeof info->uuid * 2 + 1];
   if (info->has_uuid) {
     for (size_t i = 0; i < sizeof info->uuid; ++i) {
@@ -81,16 +83,16 @@ static void ep_describe(const EpDevice *device, OrtKeyValuePairs *metadata) {
 }
 
 /* The EP device for `device` on `hardware`; null, with `error` written, on failure. */
-static OrtEpDevice *ep_device_create(const EpDevice *device, OrtEpFactory *factory,
-                                     const OrtHardwareDevice *hardware, EpError *error) {
-  const OrtApi *api = device->context->api;
-  const OrtEpApi *ep_api = device->context->ep_api;
-  OrtKeyValuePairs *metadata = NULL;
+static OrtEpDevice* ep_device_create(const EpDevice* device, OrtEpFactory* factory,
+                                     const OrtHardwareDevice* hardware, EpError* error) {
+  const OrtApi* api = device->context->api;
+  const OrtEpApi* ep_api = device->context->ep_api;
+  OrtKeyValuePairs* metadata = NULL;
   api->CreateKeyValuePairs(&metadata);
   ep_describe(device, metadata);
-  OrtEpDevice *ep_device = NULL;
-  bool created = ep_check(
-      api, ep_api->CreateEpDevice(factory, hardware, metadata, NULL, &ep_device), error);
+  OrtEpDevice* ep_device = NULL;
+  bool created =
+      ep_check(api, ep_api->CreateEpDevice(factory, hardware, metadata, NULL, &ep_device), error);
   api->ReleaseKeyValuePairs(metadata);
   if (!created) {
     return NULL;
@@ -103,26 +105,26 @@ static OrtEpDevice *ep_device_create(const EpDevice *device, OrtEpFactory *facto
 }
 
 /* As ep_device_create(), on a hardware device that ONNX Runtime did not find. */
-static OrtEpDevice *ep_device_create_unlisted(const EpDevice *device, OrtEpFactory *factory,
-                                              EpError *error) {
-  const OrtEpApi *ep_api = device->context->ep_api;
-  OrtHardwareDevice *hardware = NULL;
+static OrtEpDevice* ep_device_create_unlisted(const EpDevice* device, OrtEpFactory* factory,
+                                              EpError* error) {
+  const OrtEpApi* ep_api = device->context->ep_api;
+  OrtHardwareDevice* hardware = NULL;
   if (!ep_check(device->context->api,
-                ep_api->CreateHardwareDevice(
-                    device->info->hardware_type, device->info->hardware_vendor_id,
-                    device->info->hardware_device_id, device->info->hardware_vendor, NULL,
-                    &hardware),
+                ep_api->CreateHardwareDevice(device->info->hardware_type,
+                                             device->info->hardware_vendor_id,
+                                             device->info->hardware_device_id,
+                                             device->info->hardware_vendor, NULL, &hardware),
                 error)) {
     return NULL;
   }
-  OrtEpDevice *ep_device = ep_device_create(device, factory, hardware, error);
+  OrtEpDevice* ep_device = ep_device_create(device, factory, hardware, error);
   /* The EP device has a copy. */
   ep_api->ReleaseHardwareDevice(hardware);
   return ep_device;
 }
 
-static const OrtHardwareDevice *ep_find_hardware(const OrtApi *api, const EpDeviceInfo *info,
-                                                 const OrtHardwareDevice *const *hardware,
+static const OrtHardwareDevice* ep_find_hardware(const OrtApi* api, const EpDeviceInfo* info,
+                                                 const OrtHardwareDevice* const* hardware,
                                                  size_t hardware_count) {
   for (size_t i = 0; i < hardware_count; ++i) {
     if (ep_is_hardware(api, info, hardware[i])) {
@@ -132,14 +134,14 @@ static const OrtHardwareDevice *ep_find_hardware(const OrtApi *api, const EpDevi
   return NULL;
 }
 
-bool ep_devices_offer(EpContext *context, OrtEpFactory *factory,
-                      const OrtHardwareDevice *const *hardware, size_t hardware_count,
-                      OrtEpDevice **ep_devices, size_t max_ep_devices, size_t *ep_device_count,
-                      EpError *error) {
+bool ep_devices_offer(EpContext* context, OrtEpFactory* factory,
+                      const OrtHardwareDevice* const* hardware, size_t hardware_count,
+                      OrtEpDevice** ep_devices, size_t max_ep_devices, size_t* ep_device_count,
+                      EpError* error) {
   size_t count = 0;
   for (size_t i = 0; i < context->device_count && count < max_ep_devices; ++i) {
-    const EpDevice *device = &context->devices[i];
-    const OrtHardwareDevice *listed =
+    const EpDevice* device = &context->devices[i];
+    const OrtHardwareDevice* listed =
         ep_find_hardware(context->api, device->info, hardware, hardware_count);
     ep_devices[count] = listed != NULL ? ep_device_create(device, factory, listed, error)
                                        : ep_device_create_unlisted(device, factory, error);

@@ -21,14 +21,14 @@
 #define EP_DEVICE_ID_CAPACITY 16
 
 /** Writes the value of EP_KEY_DEVICE_ID for a device. */
-void ep_device_id(const EpDeviceInfo *info, char text[EP_DEVICE_ID_CAPACITY]);
+void ep_device_id(const EpDeviceInfo* info, char text[EP_DEVICE_ID_CAPACITY]);
 
 /** Offers the driver's devices: each on the hardware device that ONNX Runtime lists for it, and on
  *  one that the EP adds where ONNX Runtime lists none, as in containers. The parameters are those
  *  of OrtEpFactory::GetSupportedDevices; on failure no device is handed over. */
-bool ep_devices_offer(EpContext *context, OrtEpFactory *factory,
-                      const OrtHardwareDevice *const *hardware, size_t hardware_count,
-                      OrtEpDevice **ep_devices, size_t max_ep_devices, size_t *ep_device_count,
-                      EpError *error);
+bool ep_devices_offer(EpContext* context, OrtEpFactory* factory,
+                      const OrtHardwareDevice* const* hardware, size_t hardware_count,
+                      OrtEpDevice** ep_devices, size_t max_ep_devices, size_t* ep_device_count,
+                      EpError* error);
 
 #endif /* EP_DEVICES_H_ */

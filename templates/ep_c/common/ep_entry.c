@@ -14,13 +14,13 @@
 #define EP_EXPORT __attribute__((visibility("default")))
 #endif
 
-EP_EXPORT OrtStatus *CreateEpFactories(const char *registration_name, const OrtApiBase *base,
-                                       const OrtLogger *logger, OrtEpFactory **factories,
-                                       size_t max_factories, size_t *factory_count);
-EP_EXPORT OrtStatus *ReleaseEpFactory(OrtEpFactory *factory);
+EP_EXPORT OrtStatus* CreateEpFactories(const char* registration_name, const OrtApiBase* base,
+                                       const OrtLogger* logger, OrtEpFactory** factories,
+                                       size_t max_factories, size_t* factory_count);
+EP_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory);
 
 /* Release `minor` of a version "1.minor.patch"; 0 if the text is not one. */
-static uint32_t ep_host_minor(const char *version) {
+static uint32_t ep_host_minor(const char* version) {
   unsigned major = 0;
   unsigned minor = 0;
   if (version == NULL || sscanf(version, "%u.%u", &major, &minor) != 2) {
@@ -31,13 +31,13 @@ static uint32_t ep_host_minor(const char *version) {
 
 /* The newest API that both sides know, null if the host has none. The host's version is read
  * first because it complains on stderr about a version that it does not have. */
-static const OrtApi *ep_negotiate(const OrtApiBase *base, uint32_t *api_version) {
+static const OrtApi* ep_negotiate(const OrtApiBase* base, uint32_t* api_version) {
   uint32_t version = ep_host_minor(base->GetVersionString());
   if (version > EP_API_NEWEST) {
     version = EP_API_NEWEST;
   }
   for (; version >= EP_API_FLOOR; --version) {
-    const OrtApi *api = base->GetApi(version);
+    const OrtApi* api = base->GetApi(version);
     if (api != NULL) {
       *api_version = version;
       return api;
@@ -46,7 +46,7 @@ static const OrtApi *ep_negotiate(const OrtApiBase *base, uint32_t *api_version)
   return NULL;
 }
 
-static OrtStatus *ep_refuse_host(const OrtApiBase *base) {
+static OrtStatus* ep_refuse_host(const OrtApiBase* base) {
   EpError error;
   (void)ep_fail(&error, ORT_NOT_IMPLEMENTED,
                 EP_NAME " " EP_VERSION " needs ONNX Runtime 1.%d or newer, but this one is %s",
@@ -54,13 +54,13 @@ static OrtStatus *ep_refuse_host(const OrtApiBase *base) {
   return ep_status(base->GetApi(1), &error);
 }
 
-OrtStatus *CreateEpFactories(const char *registration_name, const OrtApiBase *base,
-                             const OrtLogger *logger, OrtEpFactory **factories,
-                             size_t max_factories, size_t *factory_count) {
+OrtStatus* CreateEpFactories(const char* registration_name, const OrtApiBase* base,
+                             const OrtLogger* logger, OrtEpFactory** factories,
+                             size_t max_factories, size_t* factory_count) {
   (void)registration_name;
   (void)logger;
   uint32_t api_version = 0;
-  const OrtApi *api = ep_negotiate(base, &api_version);
+  const OrtApi* api = ep_negotiate(base, &api_version);
   if (api == NULL) {
     return ep_refuse_host(base);
   }
@@ -71,7 +71,7 @@ OrtStatus *CreateEpFactories(const char *registration_name, const OrtApiBase *ba
     (void)ep_fail_argument(&error, EP_NAME ": max_factories is 0; there is one factory");
     return ep_status(api, &error);
   }
-  EpContext *context = ep_context_create(api, api_version, &error);
+  EpContext* context = ep_context_create(api, api_version, &error);
   if (context != NULL) {
     factories[0] = ep_factory_create(context, &error);
     *factory_count = factories[0] != NULL;
@@ -80,7 +80,7 @@ OrtStatus *CreateEpFactories(const char *registration_name, const OrtApiBase *ba
   return ep_status(api, &error);
 }
 
-OrtStatus *ReleaseEpFactory(OrtEpFactory *factory) {
+OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) {
   ep_factory_release(factory);
   return NULL;
 }

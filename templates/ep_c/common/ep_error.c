@@ -3,17 +3,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void ep_error_clear(EpError *error) {
+void ep_error_clear(EpError* error) {
   error->code = ORT_OK;
   error->message[0] = '\0';
 }
 
-static void ep_fail_va(EpError *error, OrtErrorCode code, const char *format, va_list arguments) {
+static void ep_fail_va(EpError* error, OrtErrorCode code, const char* format, va_list arguments) {
   error->code = code;
   (void)vsnprintf(error->message, sizeof error->message, format, arguments);
 }
 
-bool ep_fail(EpError *error, OrtErrorCode code, const char *format, ...) {
+bool ep_fail(EpError* error, OrtErrorCode code, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   ep_fail_va(error, code, format, arguments);
@@ -21,7 +21,7 @@ bool ep_fail(EpError *error, OrtErrorCode code, const char *format, ...) {
   return false;
 }
 
-bool ep_fail_argument(EpError *error, const char *format, ...) {
+bool ep_fail_argument(EpError* error, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   ep_fail_va(error, ORT_INVALID_ARGUMENT, format, arguments);
@@ -29,7 +29,7 @@ bool ep_fail_argument(EpError *error, const char *format, ...) {
   return false;
 }
 
-bool ep_check(const OrtApi *api, OrtStatus *status, EpError *error) {
+bool ep_check(const OrtApi* api, OrtStatus* status, EpError* error) {
   if (status == NULL) {
     return true;
   }
@@ -38,6 +38,6 @@ bool ep_check(const OrtApi *api, OrtStatus *status, EpError *error) {
   return false;
 }
 
-OrtStatus *ep_status(const OrtApi *api, const EpError *error) {
+OrtStatus* ep_status(const OrtApi* api, const EpError* error) {
   return error->code == ORT_OK ? NULL : api->CreateStatus(error->code, error->message);
 }

@@ -30,19 +30,19 @@ typedef struct EpError {
 } EpError;
 
 /** Makes `error` say that nothing went wrong. */
-void ep_error_clear(EpError *error);
+void ep_error_clear(EpError* error);
 
 /** Writes `code` and the formatted message into `error`. @return false, always. */
-bool ep_fail(EpError *error, OrtErrorCode code, const char *format, ...) EP_PRINTF(3, 4);
+bool ep_fail(EpError* error, OrtErrorCode code, const char* format, ...) EP_PRINTF(3, 4);
 
 /** ep_fail() with ORT_INVALID_ARGUMENT. */
-bool ep_fail_argument(EpError *error, const char *format, ...) EP_PRINTF(2, 3);
+bool ep_fail_argument(EpError* error, const char* format, ...) EP_PRINTF(2, 3);
 
 /** Takes over `status` of a call to ONNX Runtime: its text goes to `error`, the status is
  *  released. @return true when `status` is null, which means success. */
-bool ep_check(const OrtApi *api, OrtStatus *status, EpError *error);
+bool ep_check(const OrtApi* api, OrtStatus* status, EpError* error);
 
 /** The status that `error` stands for: null for ORT_OK, else a new one that the caller owns. */
-OrtStatus *ep_status(const OrtApi *api, const EpError *error);
+OrtStatus* ep_status(const OrtApi* api, const EpError* error);
 
 #endif /* EP_ERROR_H_ */

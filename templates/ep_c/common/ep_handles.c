@@ -8,30 +8,30 @@
 /* The driver's object behind a handle: exactly one of the two. */
 typedef struct EpResource {
   atomic_size_t references;
-  EpDevice *device;
-  EpDriverMemory *memory;
+  EpDevice* device;
+  EpDriverMemory* memory;
   size_t region_bytes;
-  EpDriverSemaphore *semaphore;
+  EpDriverSemaphore* semaphore;
 } EpResource;
 
 typedef struct EpMemoryHandle {
   OrtExternalMemoryHandle base;
-  EpResource *resource;
+  EpResource* resource;
 } EpMemoryHandle;
 
 typedef struct EpSemaphoreHandle {
   OrtExternalSemaphoreHandle base;
-  EpResource *resource;
+  EpResource* resource;
 } EpSemaphoreHandle;
 
 /* Gives the memory back when ONNX Runtime frees the tensor that lies in it. */
 typedef struct EpTensorDeleter {
   OrtAllocator base;
-  EpResource *resource;
+  EpResource* resource;
 } EpTensorDeleter;
 
-static EpResource *ep_resource_create(EpDevice *device, EpError *error) {
-  EpResource *resource = calloc(1, sizeof *resource);
+static EpResource* ep_resource_create(EpDevice* device, EpError* error) {
+  EpResource* resource = calloc(1, sizeof *resource);
   if (resource == NULL) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
     return NULL;
@@ -42,12 +42,12 @@ static EpResource *ep_resource_create(EpDevice *device, EpError *error) {
   return resource;
 }
 
-static void ep_resource_release(EpResource *resource) {
+static void ep_resource_release(EpResource* resource) {
   if (resource == NULL ||
       atomic_fetch_sub_explicit(&resource->references, 1, memory_order_acq_rel) != 1) {
     return;
   }
-  EpContext *context = resource->device->context;
+  EpContext* context = resource->device->context;
   if (resource->memory != NULL) {
     ep_driver_memory_release(resource->memory);
   }
@@ -58,17 +58,17 @@ static void ep_resource_release(EpResource *resource) {
   ep_context_release(context);
 }
 
-static void ep_resource_found(uintptr_t value, void *argument) {
-  EpResource *resource = (EpResource *)value;
+static void ep_resource_found(uintptr_t value, void* argument) {
+  EpResource* resource = (EpResource*)value;
   atomic_fetch_add_explicit(&resource->references, 1, memory_order_relaxed);
-  *(EpResource **)argument = resource;
+  *(EpResource**)argument = resource;
 }
 
 /* A reference to the resource of the live handle `handle`, which is not read before it is known to
  * be one; null, with `error` written, if it is not. */
-static EpResource *ep_resource_of(EpDevice *device, const void *handle, bool memory,
-                                  const char *name, EpError *error) {
-  EpResource *resource = NULL;
+static EpResource* ep_resource_of(EpDevice* device, const void* handle, bool memory,
+                                  const char* name, EpError* error) {
+  EpResource* resource = NULL;
   if (!ep_registry_find(&device->context->handles, handle, ep_resource_found, &resource) ||
       (resource->memory != NULL) != memory) {
     (void)ep_fail_argument(error, "%s %p is not a live %s handle of " EP_NAME, name, handle,
@@ -86,7 +86,7 @@ static EpResource *ep_resource_of(EpDevice *device, const void *handle, bool mem
 }
 
 /* Replaces a descriptor of the application by a duplicate, which the driver may consume. */
-static bool ep_native_duplicate(const EpHandleType *type, EpNativeHandle *native, EpError *error) {
+static bool ep_native_duplicate(const EpHandleType* type, EpNativeHandle* native, EpError* error) {
   if (type->kind != EP_NATIVE_FD) {
     return true;
   }
@@ -95,16 +95,16 @@ static bool ep_native_duplicate(const EpHandleType *type, EpNativeHandle *native
          ep_fail_argument(error, "native_handle is %d, not an open file descriptor", fd);
 }
 
-static void ep_native_discard(const EpHandleType *type, EpNativeHandle native) {
+static void ep_native_discard(const EpHandleType* type, EpNativeHandle native) {
   if (type->kind == EP_NATIVE_FD) {
     ep_fd_close(native.fd);
   }
 }
 
-bool ep_memory_import(EpDevice *device, const OrtEpDevice *ep_device,
-                      const OrtExternalMemoryDescriptor *descriptor, OrtExternalMemoryHandle **out,
-                      EpError *error) {
-  EpContext *context = device->context;
+bool ep_memory_import(EpDevice* device, const OrtEpDevice* ep_device,
+                      const OrtExternalMemoryDescriptor* descriptor, OrtExternalMemoryHandle** out,
+                      EpError* error) {
+  EpContext* context = device->context;
   EpMemoryRequest request;
   if (!ep_validate_memory(descriptor, context->api_version, &request, error)) {
     return false;
@@ -113,8 +113,8 @@ bool ep_memory_import(EpDevice *device, const OrtEpDevice *ep_device,
     return ep_fail(error, ORT_NOT_IMPLEMENTED, "handle_type %s cannot be imported by %s",
                    request.type->name, device->info->name);
   }
-  EpResource *resource = ep_resource_create(device, error);
-  EpMemoryHandle *handle = calloc(1, sizeof *handle);
+  EpResource* resource = ep_resource_create(device, error);
+  EpMemoryHandle* handle = calloc(1, sizeof *handle);
   bool good = resource != NULL && handle != NULL;
   if (!good) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
@@ -145,8 +145,8 @@ bool ep_memory_import(EpDevice *device, const OrtEpDevice *ep_device,
   return true;
 }
 
-void ORT_API_CALL ep_memory_release(OrtExternalMemoryHandle *base) {
-  EpMemoryHandle *handle = (EpMemoryHandle *)base;
+void ORT_API_CALL ep_memory_release(OrtExternalMemoryHandle* base) {
+  EpMemoryHandle* handle = (EpMemoryHandle*)base;
   if (handle != NULL) {
     (void)ep_registry_remove(&handle->resource->device->context->handles, handle, NULL);
     ep_resource_release(handle->resource);
@@ -154,29 +154,29 @@ void ORT_API_CALL ep_memory_release(OrtExternalMemoryHandle *base) {
   }
 }
 
-static void ORT_API_CALL ep_tensor_deleter_free(OrtAllocator *base, void *data) {
+static void ORT_API_CALL ep_tensor_deleter_free(OrtAllocator* base, void* data) {
   (void)data;
-  EpTensorDeleter *deleter = (EpTensorDeleter *)base;
+  EpTensorDeleter* deleter = (EpTensorDeleter*)base;
   ep_resource_release(deleter->resource);
   free(deleter);
 }
 
-static const OrtMemoryInfo *ORT_API_CALL ep_tensor_deleter_info(const OrtAllocator *base) {
-  return ((const EpTensorDeleter *)base)->resource->device->memory_info;
+static const OrtMemoryInfo* ORT_API_CALL ep_tensor_deleter_info(const OrtAllocator* base) {
+  return ((const EpTensorDeleter*)base)->resource->device->memory_info;
 }
 
-static void *ORT_API_CALL ep_tensor_deleter_alloc(OrtAllocator *base, size_t bytes) {
+static void* ORT_API_CALL ep_tensor_deleter_alloc(OrtAllocator* base, size_t bytes) {
   (void)base;
   (void)bytes;
   return NULL;
 }
 
 /* Takes over the reference to `resource`. */
-static bool ep_tensor_wrap(EpResource *resource, void *data, size_t bytes,
-                           const OrtExternalTensorDescriptor *descriptor, OrtValue **out,
-                           EpError *error) {
-  const OrtApi *api = resource->device->context->api;
-  EpTensorDeleter *deleter = calloc(1, sizeof *deleter);
+static bool ep_tensor_wrap(EpResource* resource, void* data, size_t bytes,
+                           const OrtExternalTensorDescriptor* descriptor, OrtValue** out,
+                           EpError* error) {
+  const OrtApi* api = resource->device->context->api;
+  EpTensorDeleter* deleter = calloc(1, sizeof *deleter);
   if (deleter == NULL) {
     ep_resource_release(resource);
     return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
@@ -188,12 +188,12 @@ static bool ep_tensor_wrap(EpResource *resource, void *data, size_t bytes,
   deleter->base.Free = ep_tensor_deleter_free;
   deleter->base.Info = ep_tensor_deleter_info;
   static const int64_t scalar_shape[1] = {1};
-  const int64_t *shape = descriptor->rank == 0 ? scalar_shape : descriptor->shape;
-  if (!ep_check(api,
-                api->CreateTensorWithDataAndDeleterAsOrtValue(&deleter->base, data, bytes, shape,
-                                                              descriptor->rank,
-                                                              descriptor->element_type, out),
-                error)) {
+  const int64_t* shape = descriptor->rank == 0 ? scalar_shape : descriptor->shape;
+  if (!ep_check(
+          api,
+          api->CreateTensorWithDataAndDeleterAsOrtValue(
+              &deleter->base, data, bytes, shape, descriptor->rank, descriptor->element_type, out),
+          error)) {
     *out = NULL;
     ep_tensor_deleter_free(&deleter->base, data);
     return false;
@@ -201,14 +201,14 @@ static bool ep_tensor_wrap(EpResource *resource, void *data, size_t bytes,
   return true;
 }
 
-bool ep_memory_create_tensor(EpDevice *device, const OrtExternalMemoryHandle *handle,
-                             const OrtExternalTensorDescriptor *descriptor, OrtValue **out,
-                             EpError *error) {
-  EpResource *resource = ep_resource_of(device, handle, true, "mem_handle", error);
+bool ep_memory_create_tensor(EpDevice* device, const OrtExternalMemoryHandle* handle,
+                             const OrtExternalTensorDescriptor* descriptor, OrtValue** out,
+                             EpError* error) {
+  EpResource* resource = ep_resource_of(device, handle, true, "mem_handle", error);
   if (resource == NULL) {
     return false;
   }
-  char *region = ep_driver_memory_address(resource->memory);
+  char* region = ep_driver_memory_address(resource->memory);
   size_t bytes = 0;
   if (!ep_validate_tensor(descriptor, region, resource->region_bytes, &bytes, error)) {
     ep_resource_release(resource);
@@ -217,11 +217,11 @@ bool ep_memory_create_tensor(EpDevice *device, const OrtExternalMemoryHandle *ha
   return ep_tensor_wrap(resource, region + descriptor->offset_bytes, bytes, descriptor, out, error);
 }
 
-bool ep_semaphore_import(EpDevice *device, const OrtEpDevice *ep_device,
-                         const OrtExternalSemaphoreDescriptor *descriptor,
-                         OrtExternalSemaphoreHandle **out, EpError *error) {
-  EpContext *context = device->context;
-  const EpHandleType *type = NULL;
+bool ep_semaphore_import(EpDevice* device, const OrtEpDevice* ep_device,
+                         const OrtExternalSemaphoreDescriptor* descriptor,
+                         OrtExternalSemaphoreHandle** out, EpError* error) {
+  EpContext* context = device->context;
+  const EpHandleType* type = NULL;
   EpNativeHandle native;
   if (!ep_validate_semaphore(descriptor, context->api_version, &type, &native, error)) {
     return false;
@@ -230,8 +230,8 @@ bool ep_semaphore_import(EpDevice *device, const OrtEpDevice *ep_device,
     return ep_fail(error, ORT_NOT_IMPLEMENTED, "type %s cannot be imported by %s", type->name,
                    device->info->name);
   }
-  EpResource *resource = ep_resource_create(device, error);
-  EpSemaphoreHandle *handle = calloc(1, sizeof *handle);
+  EpResource* resource = ep_resource_create(device, error);
+  EpSemaphoreHandle* handle = calloc(1, sizeof *handle);
   bool good = resource != NULL && handle != NULL;
   if (!good) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
@@ -261,8 +261,8 @@ bool ep_semaphore_import(EpDevice *device, const OrtEpDevice *ep_device,
   return true;
 }
 
-void ORT_API_CALL ep_semaphore_release(OrtExternalSemaphoreHandle *base) {
-  EpSemaphoreHandle *handle = (EpSemaphoreHandle *)base;
+void ORT_API_CALL ep_semaphore_release(OrtExternalSemaphoreHandle* base) {
+  EpSemaphoreHandle* handle = (EpSemaphoreHandle*)base;
   if (handle != NULL) {
     (void)ep_registry_remove(&handle->resource->device->context->handles, handle, NULL);
     ep_resource_release(handle->resource);
@@ -270,12 +270,11 @@ void ORT_API_CALL ep_semaphore_release(OrtExternalSemaphoreHandle *base) {
   }
 }
 
-bool ep_semaphore_enqueue(EpDevice *device, const OrtExternalSemaphoreHandle *handle,
-                          EpDriverStream *stream, uint64_t value,
-                          bool (*enqueue)(EpDriverSemaphore *, EpDriverStream *, uint64_t,
-                                          EpError *),
-                          EpError *error) {
-  EpResource *resource = ep_resource_of(device, handle, false, "handle", error);
+bool ep_semaphore_enqueue(EpDevice* device, const OrtExternalSemaphoreHandle* handle,
+                          EpDriverStream* stream, uint64_t value,
+                          bool (*enqueue)(EpDriverSemaphore*, EpDriverStream*, uint64_t, EpError*),
+                          EpError* error) {
+  EpResource* resource = ep_resource_of(device, handle, false, "handle", error);
   if (resource == NULL) {
     return false;
   }

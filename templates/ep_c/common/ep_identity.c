@@ -9,13 +9,13 @@
 
 typedef struct EpIdentity {
   OrtNodeComputeInfo base;
-  EpDevice *device;
+  EpDevice* device;
 } EpIdentity;
 
-static bool ep_is_free_identity(const OrtApi *api, const OrtNode *node, bool *is, EpError *error) {
-  const char *type = NULL;
-  const char *domain = NULL;
-  const char *ep_name = NULL;
+static bool ep_is_free_identity(const OrtApi* api, const OrtNode* node, bool* is, EpError* error) {
+  const char* type = NULL;
+  const char* domain = NULL;
+  const char* ep_name = NULL;
   size_t inputs = 0;
   size_t outputs = 0;
   if (!ep_check(api, api->Node_GetOperatorType(node, &type), error) ||
@@ -31,15 +31,14 @@ static bool ep_is_free_identity(const OrtApi *api, const OrtNode *node, bool *is
   return true;
 }
 
-bool ep_identity_supports(const OrtApi *api, const OrtNode *node, bool *supported,
-                          EpError *error) {
+bool ep_identity_supports(const OrtApi* api, const OrtNode* node, bool* supported, EpError* error) {
   bool candidate = false;
   *supported = false;
   if (!ep_is_free_identity(api, node, &candidate, error) || !candidate) {
     return error->code == ORT_OK;
   }
-  const OrtValueInfo *input = NULL;
-  const OrtTypeInfo *type = NULL;
+  const OrtValueInfo* input = NULL;
+  const OrtTypeInfo* type = NULL;
   enum ONNXType kind = ONNX_TYPE_UNKNOWN;
   if (!ep_check(api, api->Node_GetInputs(node, &input, 1), error) ||
       !ep_check(api, api->GetValueInfoTypeInfo(input, &type), error) ||
@@ -47,7 +46,7 @@ bool ep_identity_supports(const OrtApi *api, const OrtNode *node, bool *supporte
       kind != ONNX_TYPE_TENSOR) {
     return error->code == ORT_OK;
   }
-  const OrtTensorTypeAndShapeInfo *tensor = NULL;
+  const OrtTensorTypeAndShapeInfo* tensor = NULL;
   ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
   if (!ep_check(api, api->CastTypeInfoToTensorInfo(type, &tensor), error) || tensor == NULL ||
       !ep_check(api, api->GetTensorElementType(tensor, &element), error)) {
@@ -57,31 +56,31 @@ bool ep_identity_supports(const OrtApi *api, const OrtNode *node, bool *supporte
   return true;
 }
 
-static OrtStatus *ORT_API_CALL ep_identity_create_state(OrtNodeComputeInfo *base,
-                                                        OrtNodeComputeContext *compute_context,
-                                                        void **state) {
+static OrtStatus* ORT_API_CALL ep_identity_create_state(OrtNodeComputeInfo* base,
+                                                        OrtNodeComputeContext* compute_context,
+                                                        void** state) {
   (void)compute_context;
   *state = base;
   return NULL;
 }
 
-static OrtStatus *ORT_API_CALL ep_identity_compute(OrtNodeComputeInfo *base, void *state,
-                                                   OrtKernelContext *kernel) {
+static OrtStatus* ORT_API_CALL ep_identity_compute(OrtNodeComputeInfo* base, void* state,
+                                                   OrtKernelContext* kernel) {
   (void)state;
-  EpDevice *device = ((EpIdentity *)base)->device;
+  EpDevice* device = ((EpIdentity*)base)->device;
   EpError error;
   ep_error_clear(&error);
   (void)ep_tensor_copy_through(device, kernel, &error);
   return ep_status(device->context->api, &error);
 }
 
-static void ORT_API_CALL ep_identity_release_state(OrtNodeComputeInfo *base, void *state) {
+static void ORT_API_CALL ep_identity_release_state(OrtNodeComputeInfo* base, void* state) {
   (void)base;
   (void)state;
 }
 
-OrtNodeComputeInfo *ep_identity_create(EpDevice *device, EpError *error) {
-  EpIdentity *identity = calloc(1, sizeof *identity);
+OrtNodeComputeInfo* ep_identity_create(EpDevice* device, EpError* error) {
+  EpIdentity* identity = calloc(1, sizeof *identity);
   if (identity == NULL) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
     return NULL;
@@ -94,4 +93,6 @@ OrtNodeComputeInfo *ep_identity_create(EpDevice *device, EpError *error) {
   return &identity->base;
 }
 
-void ep_identity_release(OrtNodeComputeInfo *info) { free(info); }
+void ep_identity_release(OrtNodeComputeInfo* info) {
+  free(info);
+}

@@ -7,7 +7,7 @@
 /** An importer for `device`, which `ep_device` stands for; ONNX Runtime ends it through its
  *  Release. Handles that it makes may outlive it. Null, with `error` written, when memory is
  *  short. Since 1.24. */
-OrtExternalResourceImporterImpl *ep_importer_create(EpDevice *device, const OrtEpDevice *ep_device,
-                                                    EpError *error);
+OrtExternalResourceImporterImpl* ep_importer_create(EpDevice* device, const OrtEpDevice* ep_device,
+                                                    EpError* error);
 
 #endif /* EP_IMPORTER_H_ */

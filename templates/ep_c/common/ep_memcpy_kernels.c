@@ -8,27 +8,29 @@
 
 typedef struct EpMemcpyKernel {
   OrtKernelImpl base;
-  EpDevice *device;
+  EpDevice* device;
 } EpMemcpyKernel;
 
-static OrtStatus *ORT_API_CALL ep_memcpy_compute(OrtKernelImpl *base, OrtKernelContext *kernel) {
-  EpDevice *device = ((EpMemcpyKernel *)base)->device;
+static OrtStatus* ORT_API_CALL ep_memcpy_compute(OrtKernelImpl* base, OrtKernelContext* kernel) {
+  EpDevice* device = ((EpMemcpyKernel*)base)->device;
   EpError error;
   ep_error_clear(&error);
   (void)ep_tensor_copy_through(device, kernel, &error);
   return ep_status(device->context->api, &error);
 }
 
-static void ORT_API_CALL ep_memcpy_release(OrtKernelImpl *base) { free(base); }
+static void ORT_API_CALL ep_memcpy_release(OrtKernelImpl* base) {
+  free(base);
+}
 
-static OrtStatus *ORT_API_CALL ep_memcpy_create(void *state, const OrtKernelInfo *info,
-                                                OrtKernelImpl **out) {
+static OrtStatus* ORT_API_CALL ep_memcpy_create(void* state, const OrtKernelInfo* info,
+                                                OrtKernelImpl** out) {
   (void)info;
-  EpDevice *device = state;
+  EpDevice* device = state;
   EpError error;
   ep_error_clear(&error);
   *out = NULL;
-  EpMemcpyKernel *kernel = calloc(1, sizeof *kernel);
+  EpMemcpyKernel* kernel = calloc(1, sizeof *kernel);
   if (kernel == NULL) {
     (void)ep_fail(&error, ORT_FAIL, EP_NAME ": out of memory");
     return ep_status(device->context->api, &error);
@@ -42,7 +44,7 @@ static OrtStatus *ORT_API_CALL ep_memcpy_create(void *state, const OrtKernelInfo
 }
 
 /* The element types that this host has and that have a fixed size; returns how many. */
-static size_t ep_fixed_size_types(EpContext *context, const OrtDataType **types) {
+static size_t ep_fixed_size_types(EpContext* context, const OrtDataType** types) {
   size_t count = 0;
   for (size_t i = 0; i < EP_ELEMENT_TYPE_COUNT; ++i) {
     ONNXTensorElementDataType element = (ONNXTensorElementDataType)i;
@@ -57,13 +59,13 @@ static size_t ep_fixed_size_types(EpContext *context, const OrtDataType **types)
   return count;
 }
 
-static bool ep_memcpy_define(EpContext *context, OrtKernelDefBuilder *builder, const char *type,
-                             bool from_host, EpError *error) {
-  const OrtApi *api = context->api;
-  const OrtEpApi *ep_api = context->ep_api;
-  const OrtDataType *types[EP_ELEMENT_TYPE_COUNT] = {NULL};
+static bool ep_memcpy_define(EpContext* context, OrtKernelDefBuilder* builder, const char* type,
+                             bool from_host, EpError* error) {
+  const OrtApi* api = context->api;
+  const OrtEpApi* ep_api = context->ep_api;
+  const OrtDataType* types[EP_ELEMENT_TYPE_COUNT] = {NULL};
   size_t type_count = ep_fixed_size_types(context, types);
-  OrtStatus *memory_type =
+  OrtStatus* memory_type =
       from_host ? ep_api->KernelDefBuilder_SetInputMemType(builder, 0, OrtMemTypeCPUInput)
                 : ep_api->KernelDefBuilder_SetOutputMemType(builder, 0, OrtMemTypeCPUOutput);
   return ep_check(api, memory_type, error) &&
@@ -71,17 +73,16 @@ static bool ep_memcpy_define(EpContext *context, OrtKernelDefBuilder *builder, c
          ep_check(api, ep_api->KernelDefBuilder_SetDomain(builder, ""), error) &&
          ep_check(api, ep_api->KernelDefBuilder_SetSinceVersion(builder, 1, 1), error) &&
          ep_check(api, ep_api->KernelDefBuilder_SetExecutionProvider(builder, EP_NAME), error) &&
-         ep_check(api,
-                  ep_api->KernelDefBuilder_AddTypeConstraint(builder, "T", types, type_count),
+         ep_check(api, ep_api->KernelDefBuilder_AddTypeConstraint(builder, "T", types, type_count),
                   error);
 }
 
-static bool ep_memcpy_add(EpDevice *device, OrtKernelRegistry *registry, const char *type,
-                          bool from_host, EpError *error) {
-  const OrtApi *api = device->context->api;
-  const OrtEpApi *ep_api = device->context->ep_api;
-  OrtKernelDefBuilder *builder = NULL;
-  OrtKernelDef *definition = NULL;
+static bool ep_memcpy_add(EpDevice* device, OrtKernelRegistry* registry, const char* type,
+                          bool from_host, EpError* error) {
+  const OrtApi* api = device->context->api;
+  const OrtEpApi* ep_api = device->context->ep_api;
+  OrtKernelDefBuilder* builder = NULL;
+  OrtKernelDef* definition = NULL;
   if (!ep_check(api, ep_api->CreateKernelDefBuilder(&builder), error)) {
     return false;
   }
@@ -97,8 +98,8 @@ static bool ep_memcpy_add(EpDevice *device, OrtKernelRegistry *registry, const c
   return good;
 }
 
-bool ep_memcpy_kernels_create(EpDevice *device, OrtKernelRegistry **registry, EpError *error) {
-  const OrtEpApi *ep_api = device->context->ep_api;
+bool ep_memcpy_kernels_create(EpDevice* device, OrtKernelRegistry** registry, EpError* error) {
+  const OrtEpApi* ep_api = device->context->ep_api;
   *registry = NULL;
   if (!ep_check(device->context->api, ep_api->CreateKernelRegistry(registry), error)) {
     return false;

@@ -9,6 +9,6 @@
 
 /** A registry with the two kernels, for `device`. The caller releases it with
  *  OrtEpApi::ReleaseKernelRegistry. */
-bool ep_memcpy_kernels_create(EpDevice *device, OrtKernelRegistry **registry, EpError *error);
+bool ep_memcpy_kernels_create(EpDevice* device, OrtKernelRegistry** registry, EpError* error);
 
 #endif /* EP_MEMCPY_KERNELS_H_ */

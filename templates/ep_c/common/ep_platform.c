@@ -18,12 +18,12 @@
 #endif
 
 typedef struct EpThreadStart {
-  void (*run)(void *argument);
-  void *argument;
+  void (*run)(void* argument);
+  void* argument;
 } EpThreadStart;
 
-static EpThreadStart *ep_thread_start_create(void (*run)(void *), void *argument) {
-  EpThreadStart *start = malloc(sizeof *start);
+static EpThreadStart* ep_thread_start_create(void (*run)(void*), void* argument) {
+  EpThreadStart* start = malloc(sizeof *start);
   if (start != NULL) {
     start->run = run;
     start->argument = argument;
@@ -31,7 +31,7 @@ static EpThreadStart *ep_thread_start_create(void (*run)(void *), void *argument
   return start;
 }
 
-static void ep_thread_run(EpThreadStart *start) {
+static void ep_thread_run(EpThreadStart* start) {
   EpThreadStart copy = *start;
   free(start);
   copy.run(copy.argument);
@@ -39,24 +39,38 @@ static void ep_thread_run(EpThreadStart *start) {
 
 #ifdef _WIN32
 
-void ep_mutex_init(EpMutex *mutex) { InitializeSRWLock(mutex); }
-void ep_mutex_destroy(EpMutex *mutex) { (void)mutex; }
-void ep_mutex_lock(EpMutex *mutex) { AcquireSRWLockExclusive(mutex); }
-void ep_mutex_unlock(EpMutex *mutex) { ReleaseSRWLockExclusive(mutex); }
-void ep_condition_init(EpCondition *condition) { InitializeConditionVariable(condition); }
-void ep_condition_destroy(EpCondition *condition) { (void)condition; }
-void ep_condition_wait(EpCondition *condition, EpMutex *mutex) {
+void ep_mutex_init(EpMutex* mutex) {
+  InitializeSRWLock(mutex);
+}
+void ep_mutex_destroy(EpMutex* mutex) {
+  (void)mutex;
+}
+void ep_mutex_lock(EpMutex* mutex) {
+  AcquireSRWLockExclusive(mutex);
+}
+void ep_mutex_unlock(EpMutex* mutex) {
+  ReleaseSRWLockExclusive(mutex);
+}
+void ep_condition_init(EpCondition* condition) {
+  InitializeConditionVariable(condition);
+}
+void ep_condition_destroy(EpCondition* condition) {
+  (void)condition;
+}
+void ep_condition_wait(EpCondition* condition, EpMutex* mutex) {
   SleepConditionVariableSRW(condition, mutex, INFINITE, 0);
 }
-void ep_condition_broadcast(EpCondition *condition) { WakeAllConditionVariable(condition); }
+void ep_condition_broadcast(EpCondition* condition) {
+  WakeAllConditionVariable(condition);
+}
 
-static unsigned __stdcall ep_thread_main(void *start) {
+static unsigned __stdcall ep_thread_main(void* start) {
   ep_thread_run(start);
   return 0;
 }
 
-bool ep_thread_start(void (*run)(void *argument), void *argument) {
-  EpThreadStart *start = ep_thread_start_create(run, argument);
+bool ep_thread_start(void (*run)(void* argument), void* argument) {
+  EpThreadStart* start = ep_thread_start_create(run, argument);
   if (start == NULL) {
     return false;
   }
@@ -69,8 +83,12 @@ bool ep_thread_start(void (*run)(void *argument), void *argument) {
   return true;
 }
 
-void *ep_aligned_alloc(size_t alignment, size_t bytes) { return _aligned_malloc(bytes, alignment); }
-void ep_aligned_free(void *memory) { _aligned_free(memory); }
+void* ep_aligned_alloc(size_t alignment, size_t bytes) {
+  return _aligned_malloc(bytes, alignment);
+}
+void ep_aligned_free(void* memory) {
+  _aligned_free(memory);
+}
 
 size_t ep_page_size(void) {
   SYSTEM_INFO info;
@@ -78,34 +96,50 @@ size_t ep_page_size(void) {
   return info.dwPageSize;
 }
 
-bool ep_fd_duplicate(int fd, int *copy) {
+bool ep_fd_duplicate(int fd, int* copy) {
   (void)fd;
   *copy = -1;
   return false;
 }
 
-void ep_fd_close(int fd) { (void)fd; }
+void ep_fd_close(int fd) {
+  (void)fd;
+}
 
 #else
 
-void ep_mutex_init(EpMutex *mutex) { (void)pthread_mutex_init(mutex, NULL); }
-void ep_mutex_destroy(EpMutex *mutex) { (void)pthread_mutex_destroy(mutex); }
-void ep_mutex_lock(EpMutex *mutex) { (void)pthread_mutex_lock(mutex); }
-void ep_mutex_unlock(EpMutex *mutex) { (void)pthread_mutex_unlock(mutex); }
-void ep_condition_init(EpCondition *condition) { (void)pthread_cond_init(condition, NULL); }
-void ep_condition_destroy(EpCondition *condition) { (void)pthread_cond_destroy(condition); }
-void ep_condition_wait(EpCondition *condition, EpMutex *mutex) {
+void ep_mutex_init(EpMutex* mutex) {
+  (void)pthread_mutex_init(mutex, NULL);
+}
+void ep_mutex_destroy(EpMutex* mutex) {
+  (void)pthread_mutex_destroy(mutex);
+}
+void ep_mutex_lock(EpMutex* mutex) {
+  (void)pthread_mutex_lock(mutex);
+}
+void ep_mutex_unlock(EpMutex* mutex) {
+  (void)pthread_mutex_unlock(mutex);
+}
+void ep_condition_init(EpCondition* condition) {
+  (void)pthread_cond_init(condition, NULL);
+}
+void ep_condition_destroy(EpCondition* condition) {
+  (void)pthread_cond_destroy(condition);
+}
+void ep_condition_wait(EpCondition* condition, EpMutex* mutex) {
   (void)pthread_cond_wait(condition, mutex);
 }
-void ep_condition_broadcast(EpCondition *condition) { (void)pthread_cond_broadcast(condition); }
+void ep_condition_broadcast(EpCondition* condition) {
+  (void)pthread_cond_broadcast(condition);
+}
 
-static void *ep_thread_main(void *start) {
+static void* ep_thread_main(void* start) {
   ep_thread_run(start);
   return NULL;
 }
 
-bool ep_thread_start(void (*run)(void *argument), void *argument) {
-  EpThreadStart *start = ep_thread_start_create(run, argument);
+bool ep_thread_start(void (*run)(void* argument), void* argument) {
+  EpThreadStart* start = ep_thread_start_create(run, argument);
   if (start == NULL) {
     return false;
   }
@@ -125,20 +159,26 @@ bool ep_thread_start(void (*run)(void *argument), void *argument) {
   return true;
 }
 
-void *ep_aligned_alloc(size_t alignment, size_t bytes) {
-  void *memory = NULL;
+void* ep_aligned_alloc(size_t alignment, size_t bytes) {
+  void* memory = NULL;
   return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
 }
 
-void ep_aligned_free(void *memory) { free(memory); }
+void ep_aligned_free(void* memory) {
+  free(memory);
+}
 
-size_t ep_page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+size_t ep_page_size(void) {
+  return (size_t)sysconf(_SC_PAGESIZE);
+}
 
-bool ep_fd_duplicate(int fd, int *copy) {
+bool ep_fd_duplicate(int fd, int* copy) {
   *copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   return *copy >= 0;
 }
 
-void ep_fd_close(int fd) { (void)close(fd); }
+void ep_fd_close(int fd) {
+  (void)close(fd);
+}
 
 #endif

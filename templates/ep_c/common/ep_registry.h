@@ -18,24 +18,24 @@ typedef struct EpRegistryEntry EpRegistryEntry;
 /** Safe to use from several threads. */
 typedef struct EpRegistry {
   EpMutex mutex;
-  EpRegistryEntry *buckets[EP_REGISTRY_BUCKETS];
+  EpRegistryEntry* buckets[EP_REGISTRY_BUCKETS];
 } EpRegistry;
 
 /** Makes `registry` an empty set. */
-void ep_registry_init(EpRegistry *registry);
+void ep_registry_init(EpRegistry* registry);
 /** Releases what `registry` itself holds; the objects in it are left alone. */
-void ep_registry_destroy(EpRegistry *registry);
+void ep_registry_destroy(EpRegistry* registry);
 
 /** Adds `object`, which is not in the set, with a `value` of the caller's choice.
  *  @return false when memory is short; the set is then as before. */
-bool ep_registry_add(EpRegistry *registry, const void *object, uintptr_t value);
+bool ep_registry_add(EpRegistry* registry, const void* object, uintptr_t value);
 
 /** Takes `object` out; `*value` (may be null) becomes its value. @return false if it is absent. */
-bool ep_registry_remove(EpRegistry *registry, const void *object, uintptr_t *value);
+bool ep_registry_remove(EpRegistry* registry, const void* object, uintptr_t* value);
 
 /** Looks `object` up. While the set is locked calls `found(value, argument)`, which may take a
  *  reference. @return false if `object` is absent; `found` is then not called. */
-bool ep_registry_find(EpRegistry *registry, const void *object,
-                      void (*found)(uintptr_t value, void *argument), void *argument);
+bool ep_registry_find(EpRegistry* registry, const void* object,
+                      void (*found)(uintptr_t value, void* argument), void* argument);
 
 #endif /* EP_REGISTRY_H_ */

@@ -6,37 +6,37 @@
 
 typedef struct EpStream {
   OrtSyncStreamImpl base;
-  EpDevice *device;
-  EpDriverStream *driver;
+  EpDevice* device;
+  EpDriverStream* driver;
 } EpStream;
 
 typedef struct EpNotification {
   OrtSyncNotificationImpl base;
-  EpDevice *device;
-  EpDriverStream *producer; /* ONNX Runtime releases notifications before their stream. */
-  EpDriverEvent *event;
+  EpDevice* device;
+  EpDriverStream* producer; /* ONNX Runtime releases notifications before their stream. */
+  EpDriverEvent* event;
 } EpNotification;
 
-static void ORT_API_CALL ep_notification_release(OrtSyncNotificationImpl *base) {
-  EpNotification *notification = (EpNotification *)base;
-  EpContext *context = notification->device->context;
+static void ORT_API_CALL ep_notification_release(OrtSyncNotificationImpl* base) {
+  EpNotification* notification = (EpNotification*)base;
+  EpContext* context = notification->device->context;
   ep_driver_event_release(notification->event);
   free(notification);
   ep_context_release(context);
 }
 
-static OrtStatus *ORT_API_CALL ep_notification_activate(OrtSyncNotificationImpl *base) {
-  EpNotification *notification = (EpNotification *)base;
+static OrtStatus* ORT_API_CALL ep_notification_activate(OrtSyncNotificationImpl* base) {
+  EpNotification* notification = (EpNotification*)base;
   EpError error;
   ep_error_clear(&error);
   (void)ep_driver_event_record(notification->event, notification->producer, &error);
   return ep_status(notification->device->context->api, &error);
 }
 
-static OrtStatus *ORT_API_CALL ep_notification_wait_on_device(OrtSyncNotificationImpl *base,
-                                                              OrtSyncStream *consumer) {
-  EpNotification *notification = (EpNotification *)base;
-  EpDriverStream *stream = NULL;
+static OrtStatus* ORT_API_CALL ep_notification_wait_on_device(OrtSyncNotificationImpl* base,
+                                                              OrtSyncStream* consumer) {
+  EpNotification* notification = (EpNotification*)base;
+  EpDriverStream* stream = NULL;
   EpError error;
   ep_error_clear(&error);
   if (ep_stream_of_device(notification->device, consumer, &stream, &error)) {
@@ -45,17 +45,17 @@ static OrtStatus *ORT_API_CALL ep_notification_wait_on_device(OrtSyncNotificatio
   return ep_status(notification->device->context->api, &error);
 }
 
-static OrtStatus *ORT_API_CALL ep_notification_wait_on_host(OrtSyncNotificationImpl *base) {
-  EpNotification *notification = (EpNotification *)base;
+static OrtStatus* ORT_API_CALL ep_notification_wait_on_host(OrtSyncNotificationImpl* base) {
+  EpNotification* notification = (EpNotification*)base;
   EpError error;
   ep_error_clear(&error);
   (void)ep_driver_event_wait_on_host(notification->event, &error);
   return ep_status(notification->device->context->api, &error);
 }
 
-static bool ep_notification_create(EpStream *stream, OrtSyncNotificationImpl **out,
-                                   EpError *error) {
-  EpNotification *notification = calloc(1, sizeof *notification);
+static bool ep_notification_create(EpStream* stream, OrtSyncNotificationImpl** out,
+                                   EpError* error) {
+  EpNotification* notification = calloc(1, sizeof *notification);
   if (notification == NULL) {
     return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
   }
@@ -75,21 +75,21 @@ static bool ep_notification_create(EpStream *stream, OrtSyncNotificationImpl **o
   return true;
 }
 
-static void ORT_API_CALL ep_stream_release(OrtSyncStreamImpl *base) {
-  EpStream *stream = (EpStream *)base;
-  EpContext *context = stream->device->context;
+static void ORT_API_CALL ep_stream_release(OrtSyncStreamImpl* base) {
+  EpStream* stream = (EpStream*)base;
+  EpContext* context = stream->device->context;
   ep_driver_stream_release(stream->driver);
   free(stream);
   ep_context_release(context);
 }
 
-static void *ORT_API_CALL ep_stream_get_handle(OrtSyncStreamImpl *base) {
-  return ep_driver_stream_native(((EpStream *)base)->driver);
+static void* ORT_API_CALL ep_stream_get_handle(OrtSyncStreamImpl* base) {
+  return ep_driver_stream_native(((EpStream*)base)->driver);
 }
 
-static OrtStatus *ORT_API_CALL ep_stream_create_notification(OrtSyncStreamImpl *base,
-                                                             OrtSyncNotificationImpl **out) {
-  EpStream *stream = (EpStream *)base;
+static OrtStatus* ORT_API_CALL ep_stream_create_notification(OrtSyncStreamImpl* base,
+                                                             OrtSyncNotificationImpl** out) {
+  EpStream* stream = (EpStream*)base;
   EpError error;
   ep_error_clear(&error);
   *out = NULL;
@@ -97,21 +97,21 @@ static OrtStatus *ORT_API_CALL ep_stream_create_notification(OrtSyncStreamImpl *
   return ep_status(stream->device->context->api, &error);
 }
 
-static OrtStatus *ORT_API_CALL ep_stream_flush(OrtSyncStreamImpl *base) {
-  EpStream *stream = (EpStream *)base;
+static OrtStatus* ORT_API_CALL ep_stream_flush(OrtSyncStreamImpl* base) {
+  EpStream* stream = (EpStream*)base;
   EpError error;
   ep_error_clear(&error);
   (void)ep_driver_stream_flush(stream->driver, &error);
   return ep_status(stream->device->context->api, &error);
 }
 
-static OrtStatus *ORT_API_CALL ep_stream_on_session_run_end(OrtSyncStreamImpl *base) {
+static OrtStatus* ORT_API_CALL ep_stream_on_session_run_end(OrtSyncStreamImpl* base) {
   (void)base;
   return NULL;
 }
 
-OrtSyncStreamImpl *ep_stream_create(EpDevice *device, EpError *error) {
-  EpStream *stream = calloc(1, sizeof *stream);
+OrtSyncStreamImpl* ep_stream_create(EpDevice* device, EpError* error) {
+  EpStream* stream = calloc(1, sizeof *stream);
   if (stream == NULL) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
     return NULL;
@@ -131,18 +131,18 @@ OrtSyncStreamImpl *ep_stream_create(EpDevice *device, EpError *error) {
   return &stream->base;
 }
 
-bool ep_stream_of_device(const EpDevice *device, const OrtSyncStream *stream,
-                         EpDriverStream **driver_stream, EpError *error) {
+bool ep_stream_of_device(const EpDevice* device, const OrtSyncStream* stream,
+                         EpDriverStream** driver_stream, EpError* error) {
   *driver_stream = NULL;
   if (stream == NULL) {
     return ep_fail_argument(error, "stream is null");
   }
-  const OrtSyncStreamImpl *base = device->context->ep_api->SyncStream_GetImpl(stream);
+  const OrtSyncStreamImpl* base = device->context->ep_api->SyncStream_GetImpl(stream);
   /* Only this library has this Release, so the rest is an EpStream. */
   if (base == NULL || base->Release != ep_stream_release) {
     return ep_fail_argument(error, "stream was not made by " EP_NAME);
   }
-  const EpStream *own = (const EpStream *)base;
+  const EpStream* own = (const EpStream*)base;
   if (own->device->info->memory_device_id != device->info->memory_device_id) {
     return ep_fail_argument(error, "stream is of device %u (%s), the call is for device %u (%s)",
                             (unsigned)own->device->info->memory_device_id, own->device->info->name,

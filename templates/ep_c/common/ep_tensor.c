@@ -5,29 +5,29 @@
 
 #include "ep_config.h"
 
-bool ep_tensor_view(EpContext *context, const OrtValue *value, const char *name,
-                    EpTensorView *view, EpError *error) {
-  const OrtMemoryDevice *memory_device = context->ep_api->Value_GetMemoryDevice(value);
+bool ep_tensor_view(EpContext* context, const OrtValue* value, const char* name, EpTensorView* view,
+                    EpError* error) {
+  const OrtMemoryDevice* memory_device = context->ep_api->Value_GetMemoryDevice(value);
   if (memory_device == NULL) {
     return ep_fail_argument(error, "%s is not a tensor", name);
   }
   view->device = ep_context_find_memory(context, memory_device);
-  if (view->device == NULL && context->ep_api->MemoryDevice_GetDeviceType(memory_device) !=
-                                  OrtMemoryInfoDeviceType_CPU) {
+  if (view->device == NULL &&
+      context->ep_api->MemoryDevice_GetDeviceType(memory_device) != OrtMemoryInfoDeviceType_CPU) {
     return ep_fail_argument(error, "%s is neither on a device of " EP_NAME " nor on the host",
                             name);
   }
-  const void *data = NULL;
+  const void* data = NULL;
   if (!ep_check(context->api, context->api->GetTensorSizeInBytes(value, &view->bytes), error) ||
       !ep_check(context->api, context->api->GetTensorData(value, &data), error)) {
     return false;
   }
-  view->data = (void *)(uintptr_t)data;
+  view->data = (void*)(uintptr_t)data;
   return true;
 }
 
-bool ep_tensor_copy(const EpTensorView *destination, const EpTensorView *source,
-                    EpDriverStream *stream, EpError *error) {
+bool ep_tensor_copy(const EpTensorView* destination, const EpTensorView* source,
+                    EpDriverStream* stream, EpError* error) {
   if (destination->bytes != source->bytes) {
     return ep_fail_argument(error, "source has %zu bytes, destination has %zu", source->bytes,
                             destination->bytes);
@@ -35,7 +35,7 @@ bool ep_tensor_copy(const EpTensorView *destination, const EpTensorView *source,
   if (source->bytes == 0 || destination->data == source->data) {
     return true;
   }
-  const EpDevice *device = source->device != NULL ? source->device : destination->device;
+  const EpDevice* device = source->device != NULL ? source->device : destination->device;
   if (device == NULL) {
     memmove(destination->data, source->data, source->bytes);
     return true;
@@ -47,9 +47,9 @@ bool ep_tensor_copy(const EpTensorView *destination, const EpTensorView *source,
                         source->bytes, error);
 }
 
-static bool ep_tensor_shape(const OrtApi *api, const OrtValue *value, int64_t *dimensions,
-                            size_t *rank, EpError *error) {
-  OrtTensorTypeAndShapeInfo *info = NULL;
+static bool ep_tensor_shape(const OrtApi* api, const OrtValue* value, int64_t* dimensions,
+                            size_t* rank, EpError* error) {
+  OrtTensorTypeAndShapeInfo* info = NULL;
   if (!ep_check(api, api->GetTensorTypeAndShape(value, &info), error)) {
     return false;
   }
@@ -63,14 +63,14 @@ static bool ep_tensor_shape(const OrtApi *api, const OrtValue *value, int64_t *d
   return known;
 }
 
-bool ep_tensor_copy_through(EpDevice *device, OrtKernelContext *kernel, EpError *error) {
-  EpContext *context = device->context;
-  const OrtApi *api = context->api;
-  const OrtValue *input = NULL;
-  OrtValue *output = NULL;
+bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, EpError* error) {
+  EpContext* context = device->context;
+  const OrtApi* api = context->api;
+  const OrtValue* input = NULL;
+  OrtValue* output = NULL;
   int64_t dimensions[EP_MAX_RANK];
   size_t rank = 0;
-  void *native = NULL;
+  void* native = NULL;
   if (!ep_check(api, api->KernelContext_GetInput(kernel, 0, &input), error) ||
       !ep_tensor_shape(api, input, dimensions, &rank, error) ||
       !ep_check(api, api->KernelContext_GetOutput(kernel, 0, dimensions, rank, &output), error) ||
@@ -83,7 +83,7 @@ bool ep_tensor_copy_through(EpDevice *device, OrtKernelContext *kernel, EpError 
       !ep_tensor_view(context, output, "output 0", &destination, error)) {
     return false;
   }
-  EpDriverStream *stream = NULL;
+  EpDriverStream* stream = NULL;
   if (native != NULL) {
     stream = ep_driver_stream_from_native(device->driver, native);
     if (stream == NULL) {

@@ -6,6 +6,6 @@
 
 /** A data transfer for all devices of `context`; ONNX Runtime ends it through its Release. Null,
  *  with `error` written, when memory is short. */
-OrtDataTransferImpl *ep_transfer_create(EpContext *context, EpError *error);
+OrtDataTransferImpl* ep_transfer_create(EpContext* context, EpError* error);
 
 #endif /* EP_TRANSFER_H_ */

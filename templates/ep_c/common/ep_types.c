@@ -39,7 +39,9 @@ static EpElementLayout ep_element_layout(ONNXTensorElementDataType type) {
   return (size_t)type < EP_ELEMENT_TYPE_COUNT ? ep_element_layouts[type] : none;
 }
 
-unsigned ep_element_bits(ONNXTensorElementDataType type) { return ep_element_layout(type).bits; }
+unsigned ep_element_bits(ONNXTensorElementDataType type) {
+  return ep_element_layout(type).bits;
+}
 
 size_t ep_element_alignment(ONNXTensorElementDataType type) {
   return ep_element_layout(type).alignment;

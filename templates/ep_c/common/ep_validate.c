@@ -7,26 +7,31 @@
 #include "ep_platform.h"
 #include "ep_types.h"
 
-const EpHandleType *ep_find_handle_type(const EpHandleType *table, size_t count, uint32_t ort_type,
+bool ep_handle_type_exists(const EpHandleType* type, uint32_t api_version) {
+  return type->since <= api_version && (type->platforms & EP_THIS_PLATFORM) != 0;
+}
+
+const EpHandleType* ep_find_handle_type(const EpHandleType* table, uint32_t ort_type,
                                         uint32_t api_version) {
-  for (size_t i = 0; i < count; ++i) {
-    if (table[i].ort_type == ort_type && table[i].since <= api_version) {
-      return &table[i];
+  for (const EpHandleType* type = table; type->name != NULL; ++type) {
+    if (type->ort_type == ort_type && ep_handle_type_exists(type, api_version)) {
+      return type;
     }
   }
   return NULL;
 }
 
-static bool ep_validate_version(const char *what, uint32_t version, EpError *error) {
+static bool ep_validate_version(const char* what, uint32_t version, EpError* error) {
   return version >= EP_DESCRIPTOR_FLOOR ||
          ep_fail_argument(error,
-                          "%s: version is %" PRIu32 "; the structure exists since version %d, set "
+                          "%s: version is %" PRIu32
+                          "; the structure exists since version %d, set "
                           "it to ORT_API_VERSION",
                           what, version, EP_DESCRIPTOR_FLOOR);
 }
 
-static bool ep_validate_native(const char *what, EpNativeKind kind, void *value,
-                               EpNativeHandle *native, EpError *error) {
+static bool ep_validate_native(const char* what, EpNativeKind kind, void* value,
+                               EpNativeHandle* native, EpError* error) {
   switch (kind) {
     case EP_NATIVE_FD: {
       intptr_t fd = (intptr_t)value;
@@ -56,18 +61,18 @@ static bool ep_validate_native(const char *what, EpNativeKind kind, void *value,
   return ep_fail_argument(error, "%s: native_handle is of a kind that the EP does not know", what);
 }
 
-bool ep_validate_memory(const OrtExternalMemoryDescriptor *descriptor, uint32_t api_version,
-                        EpMemoryRequest *request, EpError *error) {
+bool ep_validate_memory(const OrtExternalMemoryDescriptor* descriptor, uint32_t api_version,
+                        EpMemoryRequest* request, EpError* error) {
   static const char what[] = "OrtExternalMemoryDescriptor";
   if (!ep_validate_version(what, descriptor->version, error)) {
     return false;
   }
   uint32_t ort_type = (uint32_t)descriptor->handle_type;
-  request->type = ep_find_handle_type(ep_memory_types, EP_MEMORY_TYPE_COUNT, ort_type, api_version);
+  request->type = ep_find_handle_type(ep_memory_types, ort_type, api_version);
   if (request->type == NULL) {
     return ep_fail_argument(error,
-                            "%s: handle_type is %" PRIu32
-                            ", which " EP_NAME " cannot import on ONNX Runtime 1.%" PRIu32,
+                            "%s: handle_type is %" PRIu32 ", which " EP_NAME
+                            " cannot import on ONNX Runtime 1.%" PRIu32,
                             what, ort_type, api_version);
   }
   if (descriptor->size_bytes == 0) {
@@ -93,25 +98,25 @@ bool ep_validate_memory(const OrtExternalMemoryDescriptor *descriptor, uint32_t 
   return true;
 }
 
-bool ep_validate_semaphore(const OrtExternalSemaphoreDescriptor *descriptor, uint32_t api_version,
-                           const EpHandleType **type, EpNativeHandle *native, EpError *error) {
+bool ep_validate_semaphore(const OrtExternalSemaphoreDescriptor* descriptor, uint32_t api_version,
+                           const EpHandleType** type, EpNativeHandle* native, EpError* error) {
   static const char what[] = "OrtExternalSemaphoreDescriptor";
   if (!ep_validate_version(what, descriptor->version, error)) {
     return false;
   }
   uint32_t ort_type = (uint32_t)descriptor->type;
-  *type = ep_find_handle_type(ep_semaphore_types, EP_SEMAPHORE_TYPE_COUNT, ort_type, api_version);
+  *type = ep_find_handle_type(ep_semaphore_types, ort_type, api_version);
   if (*type == NULL) {
     return ep_fail_argument(error,
-                            "%s: type is %" PRIu32
-                            ", which " EP_NAME " cannot import on ONNX Runtime 1.%" PRIu32,
+                            "%s: type is %" PRIu32 ", which " EP_NAME
+                            " cannot import on ONNX Runtime 1.%" PRIu32,
                             what, ort_type, api_version);
   }
   return ep_validate_native(what, (*type)->kind, descriptor->native_handle, native, error);
 }
 
 /* Bytes of `count` elements of `bits` bits, the last byte rounded up; false when it overflows. */
-static bool ep_packed_bytes(size_t count, unsigned bits, size_t *bytes) {
+static bool ep_packed_bytes(size_t count, unsigned bits, size_t* bytes) {
   if (bits >= 8) {
     size_t element = bits / 8;
     *bytes = count * element;
@@ -122,8 +127,8 @@ static bool ep_packed_bytes(size_t count, unsigned bits, size_t *bytes) {
   return true;
 }
 
-static bool ep_validate_shape(const char *what, const OrtExternalTensorDescriptor *descriptor,
-                              size_t *count, EpError *error) {
+static bool ep_validate_shape(const char* what, const OrtExternalTensorDescriptor* descriptor,
+                              size_t* count, EpError* error) {
   if (descriptor->rank > EP_MAX_RANK) {
     return ep_fail_argument(error, "%s: rank is %zu, more than %d", what, descriptor->rank,
                             EP_MAX_RANK);
@@ -145,7 +150,8 @@ static bool ep_validate_shape(const char *what, const OrtExternalTensorDescripto
       empty = true;
     } else if (product > (uint64_t)INT64_MAX / (uint64_t)dimension) {
       return ep_fail_argument(error,
-                              "%s: shape[%zu] is %" PRId64 ", with which the number of elements "
+                              "%s: shape[%zu] is %" PRId64
+                              ", with which the number of elements "
                               "overflows",
                               what, i, dimension);
     } else {
@@ -160,8 +166,8 @@ static bool ep_validate_shape(const char *what, const OrtExternalTensorDescripto
   return true;
 }
 
-bool ep_validate_tensor(const OrtExternalTensorDescriptor *descriptor, const void *region,
-                        size_t region_bytes, size_t *byte_size, EpError *error) {
+bool ep_validate_tensor(const OrtExternalTensorDescriptor* descriptor, const void* region,
+                        size_t region_bytes, size_t* byte_size, EpError* error) {
   static const char what[] = "OrtExternalTensorDescriptor";
   *byte_size = 0;
   if (!ep_validate_version(what, descriptor->version, error)) {

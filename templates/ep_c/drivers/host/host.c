@@ -18,13 +18,13 @@ struct EpDriver {
 };
 
 /* The one device of a driver; the driver starts with it but for the count. */
-static EpDriver *host_driver_of(EpDriverDevice *device) {
-  return (EpDriver *)((char *)device - offsetof(EpDriver, device));
+static EpDriver* host_driver_of(EpDriverDevice* device) {
+  return (EpDriver*)((char*)device - offsetof(EpDriver, device));
 }
 
 /* Memory is shared within one running kernel, so its id is the device's. */
 static bool host_read_boot_id(uint8_t uuid[16]) {
-  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+  FILE* file = fopen("/proc/sys/kernel/random/boot_id", "r");
   if (file == NULL) {
     return false;
   }
@@ -40,68 +40,69 @@ static bool host_read_boot_id(uint8_t uuid[16]) {
   return digits == 32;
 }
 
-bool ep_driver_open(EpDriver **out, EpError *error) {
+bool ep_driver_open(EpDriver** out, EpError* error) {
   *out = NULL;
-  EpDriver *driver = calloc(1, sizeof *driver);
+  EpDriver* driver = calloc(1, sizeof *driver);
   if (driver == NULL) {
     return host_out_of_memory(error);
   }
   atomic_init(&driver->references, 1);
   host_queues_init(&driver->device.queues);
-  EpDeviceInfo *info = &driver->device.info;
+  EpDeviceInfo* info = &driver->device.info;
   info->name = "host memory";
-  info->hardware_type = OrtHardwareDeviceType_CPU;
+  info->hardware_type = EP_HARDWARE_TYPE;
   info->hardware_vendor = EP_VENDOR;
   info->has_uuid = host_read_boot_id(info->uuid);
-  /* A type of its own: with CPU memory ONNX Runtime runs no streams, and crashes on one. */
-  info->memory_device_type = OrtMemoryInfoDeviceType_NPU;
+  info->memory_device_type = EP_MEMORY_DEVICE_TYPE;
   info->host_access = true;
   *out = driver;
   return true;
 }
 
-static void host_driver_drop(void *argument) {
-  EpDriver *driver = argument;
+static void host_driver_drop(void* argument) {
+  EpDriver* driver = argument;
   if (atomic_fetch_sub_explicit(&driver->references, 1, memory_order_acq_rel) == 1) {
     host_queues_destroy(&driver->device.queues);
     free(driver);
   }
 }
 
-void ep_driver_close(EpDriver *driver) {
+void ep_driver_close(EpDriver* driver) {
   if (driver != NULL) {
     host_driver_drop(driver);
   }
 }
 
-size_t ep_driver_device_count(const EpDriver *driver) {
+size_t ep_driver_device_count(const EpDriver* driver) {
   (void)driver;
   return 1;
 }
 
-EpDriverDevice *ep_driver_device(EpDriver *driver, size_t index) {
+EpDriverDevice* ep_driver_device(EpDriver* driver, size_t index) {
   (void)index;
   return &driver->device;
 }
 
-const EpDeviceInfo *ep_driver_device_info(const EpDriverDevice *device) { return &device->info; }
+const EpDeviceInfo* ep_driver_device_info(const EpDriverDevice* device) {
+  return &device->info;
+}
 
-void *ep_driver_alloc(EpDriverDevice *device, size_t bytes) {
+void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
   (void)device;
   return ep_aligned_alloc(HOST_ALIGNMENT, bytes);
 }
 
-static void host_free(void *memory, size_t bytes) {
+static void host_free(void* memory, size_t bytes) {
   (void)bytes;
   ep_aligned_free(memory);
 }
 
-void ep_driver_free(EpDriverDevice *device, void *memory) {
+void ep_driver_free(EpDriverDevice* device, void* memory) {
   host_queues_retire(&device->queues, host_free, memory, 0);
 }
 
-bool ep_driver_stream_create(EpDriverDevice *device, EpDriverStream **stream, EpError *error) {
-  EpDriver *driver = host_driver_of(device);
+bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** stream, EpError* error) {
+  EpDriver* driver = host_driver_of(device);
   atomic_fetch_add_explicit(&driver->references, 1, memory_order_relaxed);
   *stream = host_stream_create(&device->queues, host_driver_drop, driver);
   if (*stream == NULL) {
@@ -111,48 +112,52 @@ bool ep_driver_stream_create(EpDriverDevice *device, EpDriverStream **stream, Ep
   return true;
 }
 
-void ep_driver_stream_release(EpDriverStream *stream) { host_stream_release(stream); }
+void ep_driver_stream_release(EpDriverStream* stream) {
+  host_stream_release(stream);
+}
 
-void *ep_driver_stream_native(EpDriverStream *stream) { return stream; }
+void* ep_driver_stream_native(EpDriverStream* stream) {
+  return stream;
+}
 
-EpDriverStream *ep_driver_stream_from_native(EpDriverDevice *device, void *native) {
+EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* native) {
   return host_stream_is_of(&device->queues, native) ? native : NULL;
 }
 
-bool ep_driver_stream_flush(EpDriverStream *stream, EpError *error) {
+bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
   return host_stream_flush(stream, error);
 }
 
-bool ep_driver_device_flush(EpDriverDevice *device, EpError *error) {
+bool ep_driver_device_flush(EpDriverDevice* device, EpError* error) {
   return host_queues_flush(&device->queues, error);
 }
 
 typedef struct HostCopyTask {
   HostTask base;
-  void *destination;
-  const void *source;
-  void *staging; /* Owned copy of the source, or null. */
+  void* destination;
+  const void* source;
+  void* staging; /* Owned copy of the source, or null. */
   size_t bytes;
 } HostCopyTask;
 
-static bool host_copy_run(HostTask *base, EpError *error) {
+static bool host_copy_run(HostTask* base, EpError* error) {
   (void)error;
-  HostCopyTask *task = (HostCopyTask *)base;
+  HostCopyTask* task = (HostCopyTask*)base;
   memmove(task->destination, task->source, task->bytes);
   free(task->staging);
   free(task);
   return true;
 }
 
-bool ep_driver_copy(EpDriverDevice *device, EpDriverStream *stream, EpCopyKind kind,
-                    void *destination, const void *source, size_t bytes, EpError *error) {
+bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
+                    void* destination, const void* source, size_t bytes, EpError* error) {
   (void)device;
   if (stream == NULL) {
     memmove(destination, source, bytes);
     return true;
   }
-  HostCopyTask *task = malloc(sizeof *task);
-  void *staging = kind == EP_COPY_HOST_TO_DEVICE ? malloc(bytes) : NULL;
+  HostCopyTask* task = malloc(sizeof *task);
+  void* staging = kind == EP_COPY_HOST_TO_DEVICE ? malloc(bytes) : NULL;
   if (task == NULL || (kind == EP_COPY_HOST_TO_DEVICE && staging == NULL)) {
     free(task);
     free(staging);
@@ -171,15 +176,15 @@ bool ep_driver_copy(EpDriverDevice *device, EpDriverStream *stream, EpCopyKind k
 }
 
 #if ORT_API_VERSION >= 25
-bool ep_driver_graphics_init(EpDriverDevice *device, const OrtApi *api,
-                             const OrtGraphicsInteropConfig *config, EpError *error) {
+bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
+                             const OrtGraphicsInteropConfig* config, EpError* error) {
   (void)device;
   (void)api;
   (void)config;
   return ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME " does not work beside a graphics API");
 }
 
-bool ep_driver_graphics_deinit(EpDriverDevice *device, EpError *error) {
+bool ep_driver_graphics_deinit(EpDriverDevice* device, EpError* error) {
   (void)device;
   return ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME " does not work beside a graphics API");
 }

@@ -12,7 +12,7 @@ struct EpDriverDevice {
 };
 
 /** Writes that memory is short. @return false */
-static inline bool host_out_of_memory(EpError *error) {
+static inline bool host_out_of_memory(EpError* error) {
   return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
 }
 

@@ -13,13 +13,13 @@ struct EpDriverEvent {
 
 typedef struct HostEventTask {
   HostTask base;
-  EpDriverEvent *event;
+  EpDriverEvent* event;
   uint64_t record;
 } HostEventTask;
 
-bool ep_driver_event_create(EpDriverDevice *device, EpDriverEvent **out, EpError *error) {
+bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError* error) {
   (void)device;
-  EpDriverEvent *event = calloc(1, sizeof *event);
+  EpDriverEvent* event = calloc(1, sizeof *event);
   *out = event;
   if (event == NULL) {
     return host_out_of_memory(error);
@@ -30,7 +30,7 @@ bool ep_driver_event_create(EpDriverDevice *device, EpDriverEvent **out, EpError
   return true;
 }
 
-void ep_driver_event_release(EpDriverEvent *event) {
+void ep_driver_event_release(EpDriverEvent* event) {
   if (atomic_fetch_sub_explicit(&event->references, 1, memory_order_acq_rel) == 1) {
     ep_condition_destroy(&event->changed);
     ep_mutex_destroy(&event->mutex);
@@ -38,7 +38,7 @@ void ep_driver_event_release(EpDriverEvent *event) {
   }
 }
 
-static void host_event_await(EpDriverEvent *event, uint64_t record) {
+static void host_event_await(EpDriverEvent* event, uint64_t record) {
   ep_mutex_lock(&event->mutex);
   while (event->happened < record) {
     ep_condition_wait(&event->changed, &event->mutex);
@@ -46,9 +46,9 @@ static void host_event_await(EpDriverEvent *event, uint64_t record) {
   ep_mutex_unlock(&event->mutex);
 }
 
-static bool host_event_happen(HostTask *base, EpError *error) {
+static bool host_event_happen(HostTask* base, EpError* error) {
   (void)error;
-  HostEventTask *task = (HostEventTask *)base;
+  HostEventTask* task = (HostEventTask*)base;
   ep_mutex_lock(&task->event->mutex);
   if (task->event->happened < task->record) {
     task->event->happened = task->record;
@@ -60,19 +60,18 @@ static bool host_event_happen(HostTask *base, EpError *error) {
   return true;
 }
 
-static bool host_event_pass(HostTask *base, EpError *error) {
+static bool host_event_pass(HostTask* base, EpError* error) {
   (void)error;
-  HostEventTask *task = (HostEventTask *)base;
+  HostEventTask* task = (HostEventTask*)base;
   host_event_await(task->event, task->record);
   ep_driver_event_release(task->event);
   free(task);
   return true;
 }
 
-static bool host_event_push(EpDriverEvent *event, EpDriverStream *stream,
-                            bool (*run)(HostTask *, EpError *), uint64_t recorded,
-                            EpError *error) {
-  HostEventTask *task = malloc(sizeof *task);
+static bool host_event_push(EpDriverEvent* event, EpDriverStream* stream,
+                            bool (*run)(HostTask*, EpError*), uint64_t recorded, EpError* error) {
+  HostEventTask* task = malloc(sizeof *task);
   if (task == NULL) {
     return host_out_of_memory(error);
   }
@@ -87,15 +86,15 @@ static bool host_event_push(EpDriverEvent *event, EpDriverStream *stream,
   return true;
 }
 
-bool ep_driver_event_record(EpDriverEvent *event, EpDriverStream *stream, EpError *error) {
+bool ep_driver_event_record(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
   return host_event_push(event, stream, host_event_happen, 1, error);
 }
 
-bool ep_driver_event_wait(EpDriverEvent *event, EpDriverStream *stream, EpError *error) {
+bool ep_driver_event_wait(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
   return host_event_push(event, stream, host_event_pass, 0, error);
 }
 
-bool ep_driver_event_wait_on_host(EpDriverEvent *event, EpError *error) {
+bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
   (void)error;
   ep_mutex_lock(&event->mutex);
   uint64_t record = event->recorded;

@@ -15,39 +15,41 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #include <sys/stat.h>
-#define HOST_HAS_FD_IMPORT true
-#else
-#define HOST_HAS_FD_IMPORT false
 #endif
 
 struct EpDriverMemory {
-  EpDriverDevice *device;
-  char *mapping; /* Null for a host allocation, which stays the application's. */
+  EpDriverDevice* device;
+  char* mapping; /* Null for a host allocation, which stays the application's. */
   size_t mapping_bytes;
-  void *region;
+  void* region;
 };
 
 struct EpDriverSemaphore {
   atomic_size_t references;
-  OrtInteropHostSemaphore *shared;
+  OrtInteropHostSemaphore* shared;
 };
 
-bool ep_driver_can_import_memory(EpDriverDevice *device, const EpHandleType *type) {
+/* Whatever ep_config.c lists for the platform can be imported. */
+bool ep_driver_can_import_memory(EpDriverDevice* device, const EpHandleType* type) {
   (void)device;
-  return type->kind == EP_NATIVE_POINTER || (type->kind == EP_NATIVE_FD && HOST_HAS_FD_IMPORT);
+  (void)type;
+  return true;
 }
 
-bool ep_driver_can_import_semaphore(EpDriverDevice *device, const EpHandleType *type) {
+bool ep_driver_can_import_semaphore(EpDriverDevice* device, const EpHandleType* type) {
   (void)device;
-  return type->kind == EP_NATIVE_FD && HOST_HAS_FD_IMPORT;
+  (void)type;
+  return true;
 }
 
-void *ep_driver_memory_address(const EpDriverMemory *memory) { return memory->region; }
+void* ep_driver_memory_address(const EpDriverMemory* memory) {
+  return memory->region;
+}
 
 #ifdef __linux__
 
 /* An fd that the exporter did not mark may hold anything; one that can shrink kills the reader. */
-static bool host_check_fd(int fd, const char *mark, size_t bytes, EpError *error) {
+static bool host_check_fd(int fd, const char* mark, size_t bytes, EpError* error) {
   struct stat status;
   if (fstat(fd, &status) != 0) {
     return ep_fail(error, ORT_EP_FAIL, "native_handle: fstat failed: %s", strerror(errno));
@@ -59,27 +61,32 @@ static bool host_check_fd(int fd, const char *mark, size_t bytes, EpError *error
                    strerror(errno));
   }
   if (marked == 0) {
-    return ep_fail_argument(error, "native_handle is not a memfd named '%s', so " EP_NAME
-                            " cannot know what it holds; see host_interop.h", mark);
+    return ep_fail_argument(error,
+                            "native_handle is not a memfd named '%s', so " EP_NAME
+                            " cannot know what it holds; see host_interop.h",
+                            mark);
   }
   int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return ep_fail_argument(error, "native_handle is a memfd that can shrink while it is mapped; "
+    return ep_fail_argument(error,
+                            "native_handle is a memfd that can shrink while it is mapped; "
                             "seal it first: fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK)");
   }
   if (status.st_size < 0 || (uintmax_t)status.st_size < bytes) {
-    return ep_fail_argument(error, "size_bytes is %zu, but the file behind native_handle has %jd "
-                            "bytes", bytes, (intmax_t)status.st_size);
+    return ep_fail_argument(error,
+                            "size_bytes is %zu, but the file behind native_handle has %jd "
+                            "bytes",
+                            bytes, (intmax_t)status.st_size);
   }
   return true;
 }
 
-static bool host_map_fd(EpDriverMemory *memory, const EpMemoryRequest *request, EpError *error) {
+static bool host_map_fd(EpDriverMemory* memory, const EpMemoryRequest* request, EpError* error) {
   int fd = request->native.fd;
   if (!host_check_fd(fd, ORT_INTEROP_HOST_MEMORY_NAME, request->size_bytes, error)) {
     return false;
   }
-  void *mapping = mmap(NULL, request->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* mapping = mmap(NULL, request->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapping == MAP_FAILED) {
     return ep_fail(error, ORT_EP_FAIL, "native_handle: mmap of %zu bytes failed: %s",
                    request->size_bytes, strerror(errno));
@@ -91,44 +98,46 @@ static bool host_map_fd(EpDriverMemory *memory, const EpMemoryRequest *request, 
   return true;
 }
 
-static void host_unmap(void *mapping, size_t bytes) { (void)munmap(mapping, bytes); }
+static void host_unmap(void* mapping, size_t bytes) {
+  (void)munmap(mapping, bytes);
+}
 
 /* msync reports an unmapped page; asynchronously it does nothing else. */
-static bool host_is_mapped(void *address, size_t bytes) {
+static bool host_is_mapped(void* address, size_t bytes) {
   return msync(address, bytes, MS_ASYNC) == 0;
 }
 
 #else
 
-static bool host_map_fd(EpDriverMemory *memory, const EpMemoryRequest *request, EpError *error) {
+static bool host_map_fd(EpDriverMemory* memory, const EpMemoryRequest* request, EpError* error) {
   (void)memory;
   return ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME " imports no %s on this platform",
                  request->type->name);
 }
 
-static void host_unmap(void *mapping, size_t bytes) {
+static void host_unmap(void* mapping, size_t bytes) {
   (void)mapping;
   (void)bytes;
 }
 
-static bool host_is_mapped(void *address, size_t bytes) {
-  const char *end = (const char *)address + bytes;
-  for (const char *page = address; page < end;) {
+static bool host_is_mapped(void* address, size_t bytes) {
+  const char* end = (const char*)address + bytes;
+  for (const char* page = address; page < end;) {
     MEMORY_BASIC_INFORMATION info;
     if (VirtualQuery(page, &info, sizeof info) == 0 || info.State != MEM_COMMIT) {
       return false;
     }
-    page = (const char *)info.BaseAddress + info.RegionSize;
+    page = (const char*)info.BaseAddress + info.RegionSize;
   }
   return true;
 }
 
 #endif
 
-bool ep_driver_import_memory(EpDriverDevice *device, const EpMemoryRequest *request,
-                             EpDriverMemory **out, EpError *error) {
+bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* request,
+                             EpDriverMemory** out, EpError* error) {
   *out = NULL;
-  EpDriverMemory *memory = calloc(1, sizeof *memory);
+  EpDriverMemory* memory = calloc(1, sizeof *memory);
   if (memory == NULL) {
     return host_out_of_memory(error);
   }
@@ -137,7 +146,7 @@ bool ep_driver_import_memory(EpDriverDevice *device, const EpMemoryRequest *requ
   if (request->type->kind == EP_NATIVE_FD) {
     good = host_map_fd(memory, request, error);
   } else if (host_is_mapped(request->native.address, request->size_bytes)) {
-    memory->region = (char *)request->native.address + request->offset_bytes;
+    memory->region = (char*)request->native.address + request->offset_bytes;
   } else {
     good = ep_fail_argument(error, "native_handle is %p, of which not all %zu bytes are mapped",
                             request->native.address, request->size_bytes);
@@ -150,10 +159,9 @@ bool ep_driver_import_memory(EpDriverDevice *device, const EpMemoryRequest *requ
   return true;
 }
 
-void ep_driver_memory_release(EpDriverMemory *memory) {
+void ep_driver_memory_release(EpDriverMemory* memory) {
   if (memory->mapping != NULL) {
-    host_queues_retire(&memory->device->queues, host_unmap, memory->mapping,
-                       memory->mapping_bytes);
+    host_queues_retire(&memory->device->queues, host_unmap, memory->mapping, memory->mapping_bytes);
   }
   free(memory);
 }
@@ -162,12 +170,12 @@ void ep_driver_memory_release(EpDriverMemory *memory) {
 
 typedef struct HostSemaphoreTask {
   HostTask base;
-  EpDriverSemaphore *semaphore;
+  EpDriverSemaphore* semaphore;
   uint64_t value;
 } HostSemaphoreTask;
 
-bool ep_driver_import_semaphore(EpDriverDevice *device, const EpHandleType *type,
-                                EpNativeHandle native, EpDriverSemaphore **out, EpError *error) {
+bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type,
+                                EpNativeHandle native, EpDriverSemaphore** out, EpError* error) {
   (void)device;
   (void)type;
   *out = NULL;
@@ -175,7 +183,7 @@ bool ep_driver_import_semaphore(EpDriverDevice *device, const EpHandleType *type
                      error)) {
     return false;
   }
-  EpDriverSemaphore *semaphore = malloc(sizeof *semaphore);
+  EpDriverSemaphore* semaphore = malloc(sizeof *semaphore);
   if (semaphore == NULL) {
     return host_out_of_memory(error);
   }
@@ -191,39 +199,37 @@ bool ep_driver_import_semaphore(EpDriverDevice *device, const EpHandleType *type
   return true;
 }
 
-void ep_driver_semaphore_release(EpDriverSemaphore *semaphore) {
+void ep_driver_semaphore_release(EpDriverSemaphore* semaphore) {
   if (atomic_fetch_sub_explicit(&semaphore->references, 1, memory_order_acq_rel) == 1) {
     ort_interop_host_unmap_semaphore(semaphore->shared);
     free(semaphore);
   }
 }
 
-static bool host_semaphore_wait_run(HostTask *base, EpError *error) {
+static bool host_semaphore_wait_run(HostTask* base, EpError* error) {
   (void)error;
-  HostSemaphoreTask *task = (HostSemaphoreTask *)base;
+  HostSemaphoreTask* task = (HostSemaphoreTask*)base;
   (void)ort_interop_host_wait(task->semaphore->shared, task->value, -1);
   ep_driver_semaphore_release(task->semaphore);
   free(task);
   return true;
 }
 
-static bool host_semaphore_signal_run(HostTask *base, EpError *error) {
-  HostSemaphoreTask *task = (HostSemaphoreTask *)base;
+static bool host_semaphore_signal_run(HostTask* base, EpError* error) {
+  HostSemaphoreTask* task = (HostSemaphoreTask*)base;
   bool good = ort_interop_host_signal(task->semaphore->shared, task->value) == 0;
   if (!good) {
     (void)ep_fail_argument(error, "value is %" PRIu64 ", but the semaphore is already at %" PRIu64,
-                           task->value,
-                           ort_interop_host_semaphore_value(task->semaphore->shared));
+                           task->value, ort_interop_host_semaphore_value(task->semaphore->shared));
   }
   ep_driver_semaphore_release(task->semaphore);
   free(task);
   return good;
 }
 
-static bool host_semaphore_push(EpDriverSemaphore *semaphore, EpDriverStream *stream,
-                                uint64_t value, bool (*run)(HostTask *, EpError *),
-                                EpError *error) {
-  HostSemaphoreTask *task = malloc(sizeof *task);
+static bool host_semaphore_push(EpDriverSemaphore* semaphore, EpDriverStream* stream,
+                                uint64_t value, bool (*run)(HostTask*, EpError*), EpError* error) {
+  HostSemaphoreTask* task = malloc(sizeof *task);
   if (task == NULL) {
     return host_out_of_memory(error);
   }
@@ -235,38 +241,40 @@ static bool host_semaphore_push(EpDriverSemaphore *semaphore, EpDriverStream *st
   return true;
 }
 
-bool ep_driver_semaphore_wait(EpDriverSemaphore *semaphore, EpDriverStream *stream, uint64_t value,
-                              EpError *error) {
+bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stream, uint64_t value,
+                              EpError* error) {
   return host_semaphore_push(semaphore, stream, value, host_semaphore_wait_run, error);
 }
 
-bool ep_driver_semaphore_signal(EpDriverSemaphore *semaphore, EpDriverStream *stream,
-                                uint64_t value, EpError *error) {
+bool ep_driver_semaphore_signal(EpDriverSemaphore* semaphore, EpDriverStream* stream,
+                                uint64_t value, EpError* error) {
   return host_semaphore_push(semaphore, stream, value, host_semaphore_signal_run, error);
 }
 
 #else
 
-bool ep_driver_import_semaphore(EpDriverDevice *device, const EpHandleType *type,
-                                EpNativeHandle native, EpDriverSemaphore **out, EpError *error) {
+bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type,
+                                EpNativeHandle native, EpDriverSemaphore** out, EpError* error) {
   (void)device;
   (void)native;
   *out = NULL;
   return ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME " imports no %s on this platform", type->name);
 }
 
-void ep_driver_semaphore_release(EpDriverSemaphore *semaphore) { (void)semaphore; }
+void ep_driver_semaphore_release(EpDriverSemaphore* semaphore) {
+  (void)semaphore;
+}
 
-bool ep_driver_semaphore_wait(EpDriverSemaphore *semaphore, EpDriverStream *stream, uint64_t value,
-                              EpError *error) {
+bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stream, uint64_t value,
+                              EpError* error) {
   (void)semaphore;
   (void)stream;
   (void)value;
   return ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME " has no semaphores on this platform");
 }
 
-bool ep_driver_semaphore_signal(EpDriverSemaphore *semaphore, EpDriverStream *stream,
-                                uint64_t value, EpError *error) {
+bool ep_driver_semaphore_signal(EpDriverSemaphore* semaphore, EpDriverStream* stream,
+                                uint64_t value, EpError* error) {
   return ep_driver_semaphore_wait(semaphore, stream, value, error);
 }
 

@@ -29,7 +29,7 @@ static int close_with_errno(int fd) {
   return -1;
 }
 
-static int create_marked(const char *mark, const char *label, size_t size) {
+static int create_marked(const char* mark, const char* label, size_t size) {
   if (size > (size_t)INT64_MAX) {
     errno = EFBIG;
     return -1;
@@ -47,11 +47,11 @@ static int create_marked(const char *mark, const char *label, size_t size) {
   return fd;
 }
 
-int ort_interop_host_create_memory(const char *label, size_t size) {
+int ort_interop_host_create_memory(const char* label, size_t size) {
   return create_marked(ORT_INTEROP_HOST_MEMORY_NAME, label, size);
 }
 
-int ort_interop_host_create_semaphore(const char *label, uint64_t value) {
+int ort_interop_host_create_semaphore(const char* label, uint64_t value) {
   const OrtInteropHostSemaphore initial = {
       .magic = ORT_INTEROP_HOST_SEMAPHORE_MAGIC,
       .version = ORT_INTEROP_HOST_SEMAPHORE_VERSION,
@@ -64,7 +64,7 @@ int ort_interop_host_create_semaphore(const char *label, uint64_t value) {
   return fd;
 }
 
-int ort_interop_host_is_marked(int fd, const char *name) {
+int ort_interop_host_is_marked(int fd, const char* name) {
   static const char prefix[] = "/memfd:";
   char link[48];
   char target[ORT_INTEROP_HOST_NAME_CAPACITY + 64];
@@ -75,7 +75,7 @@ int ort_interop_host_is_marked(int fd, const char *name) {
   }
   target[length] = '\0';
   size_t name_length = strlen(name);
-  const char *actual = target + sizeof prefix - 1;
+  const char* actual = target + sizeof prefix - 1;
   if (strncmp(target, prefix, sizeof prefix - 1) != 0 || strncmp(actual, name, name_length) != 0) {
     return 0;
   }
@@ -83,7 +83,7 @@ int ort_interop_host_is_marked(int fd, const char *name) {
   return after == '\0' || after == ':' || after == ' ';
 }
 
-OrtInteropHostSemaphore *ort_interop_host_map_semaphore(int fd) {
+OrtInteropHostSemaphore* ort_interop_host_map_semaphore(int fd) {
   int marked = ort_interop_host_is_marked(fd, ORT_INTEROP_HOST_SEMAPHORE_NAME);
   if (marked < 0) {
     return NULL;
@@ -95,7 +95,7 @@ OrtInteropHostSemaphore *ort_interop_host_map_semaphore(int fd) {
     errno = EINVAL;
     return NULL;
   }
-  OrtInteropHostSemaphore *semaphore =
+  OrtInteropHostSemaphore* semaphore =
       mmap(NULL, sizeof *semaphore, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (semaphore == MAP_FAILED) {
     return NULL;
@@ -109,17 +109,17 @@ OrtInteropHostSemaphore *ort_interop_host_map_semaphore(int fd) {
   return semaphore;
 }
 
-void ort_interop_host_unmap_semaphore(OrtInteropHostSemaphore *semaphore) {
+void ort_interop_host_unmap_semaphore(OrtInteropHostSemaphore* semaphore) {
   if (semaphore != NULL) {
     (void)munmap(semaphore, sizeof *semaphore);
   }
 }
 
-uint64_t ort_interop_host_semaphore_value(const OrtInteropHostSemaphore *semaphore) {
+uint64_t ort_interop_host_semaphore_value(const OrtInteropHostSemaphore* semaphore) {
   return __atomic_load_n(&semaphore->value, __ATOMIC_SEQ_CST);
 }
 
-int ort_interop_host_signal(OrtInteropHostSemaphore *semaphore, uint64_t value) {
+int ort_interop_host_signal(OrtInteropHostSemaphore* semaphore, uint64_t value) {
   uint64_t current = ort_interop_host_semaphore_value(semaphore);
   do {
     if (current >= value) {
@@ -140,7 +140,7 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * ORT_INTEROP_HOST_NS_PER_S + now.tv_nsec;
 }
 
-int ort_interop_host_wait(OrtInteropHostSemaphore *semaphore, uint64_t value, int64_t timeout_ns) {
+int ort_interop_host_wait(OrtInteropHostSemaphore* semaphore, uint64_t value, int64_t timeout_ns) {
   int64_t start = timeout_ns < 0 ? 0 : now_ns();
   for (;;) {
     uint32_t sequence = __atomic_load_n(&semaphore->sequence, __ATOMIC_SEQ_CST);
@@ -148,7 +148,7 @@ int ort_interop_host_wait(OrtInteropHostSemaphore *semaphore, uint64_t value, in
       return 0;
     }
     struct timespec left;
-    const struct timespec *limit = NULL;
+    const struct timespec* limit = NULL;
     if (timeout_ns >= 0) {
       int64_t remaining = timeout_ns - (now_ns() - start);
       if (remaining <= 0) {

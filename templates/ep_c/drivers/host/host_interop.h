@@ -47,32 +47,32 @@ typedef struct OrtInteropHostSemaphore {
 
 /** A memfd of `size` bytes of zeros, ready for import. `label` is for humans, and may be null.
  *  The caller closes it. Returns -1 with errno set on failure. */
-int ort_interop_host_create_memory(const char *label, size_t size);
+int ort_interop_host_create_memory(const char* label, size_t size);
 
 /** A memfd with a semaphore that stands at `value`. The caller closes it. Returns -1 with errno set
  *  on failure. */
-int ort_interop_host_create_semaphore(const char *label, uint64_t value);
+int ort_interop_host_create_semaphore(const char* label, uint64_t value);
 
 /** Whether `fd` carries the mark `name` (one of the two above): 1 yes, 0 no, -1 with errno set when
  *  that cannot be found out, as without /proc. */
-int ort_interop_host_is_marked(int fd, const char *name);
+int ort_interop_host_is_marked(int fd, const char* name);
 
 /** Maps the semaphore behind `fd`; the descriptor may be closed afterwards. Unmap it with
  *  ort_interop_host_unmap_semaphore(). Null with errno set on failure, EINVAL if it is none. */
-OrtInteropHostSemaphore *ort_interop_host_map_semaphore(int fd);
+OrtInteropHostSemaphore* ort_interop_host_map_semaphore(int fd);
 /** Ends the use of a mapping; null is ignored. */
-void ort_interop_host_unmap_semaphore(OrtInteropHostSemaphore *semaphore);
+void ort_interop_host_unmap_semaphore(OrtInteropHostSemaphore* semaphore);
 
 /** The semaphore's value now. */
-uint64_t ort_interop_host_semaphore_value(const OrtInteropHostSemaphore *semaphore);
+uint64_t ort_interop_host_semaphore_value(const OrtInteropHostSemaphore* semaphore);
 
 /** Raises the value to `value` and wakes who waits. Returns -1 with errno EINVAL, and changes
  *  nothing, if the semaphore is already at or past `value`. */
-int ort_interop_host_signal(OrtInteropHostSemaphore *semaphore, uint64_t value);
+int ort_interop_host_signal(OrtInteropHostSemaphore* semaphore, uint64_t value);
 
 /** Sleeps until the semaphore is at least at `value`. `timeout_ns` is in nanoseconds, negative for
  *  no limit. Returns -1 with errno ETIMEDOUT when the time is over. */
-int ort_interop_host_wait(OrtInteropHostSemaphore *semaphore, uint64_t value, int64_t timeout_ns);
+int ort_interop_host_wait(OrtInteropHostSemaphore* semaphore, uint64_t value, int64_t timeout_ns);
 
 #ifdef __cplusplus
 }

@@ -4,44 +4,46 @@
 
 /* Freed by whoever comes last: the owner, the worker, or a flush. */
 struct EpDriverStream {
-  HostQueues *queues;
-  EpDriverStream *next;
+  HostQueues* queues;
+  EpDriverStream* next;
   EpMutex mutex; /* Guards what follows; taken after the mutex of `queues`. */
   EpCondition changed;
-  HostTask *first;
-  HostTask **last;
+  HostTask* first;
+  HostTask** last;
   uint64_t pushed;
   uint64_t done;
   bool closing;
   size_t users;
   EpError error;
-  void (*ended)(void *argument);
-  void *argument;
+  void (*ended)(void* argument);
+  void* argument;
 };
 
 /* One for all streams that hold a task for it, and one for its creator. */
 typedef struct HostRetirement {
   atomic_size_t references;
-  void (*done)(void *address, size_t bytes);
-  void *address;
+  void (*done)(void* address, size_t bytes);
+  void* address;
   size_t bytes;
 } HostRetirement;
 
 typedef struct HostRetireTask {
   HostTask base;
-  HostRetirement *retirement;
+  HostRetirement* retirement;
 } HostRetireTask;
 
-void host_queues_init(HostQueues *queues) {
+void host_queues_init(HostQueues* queues) {
   ep_mutex_init(&queues->mutex);
   queues->streams = NULL;
 }
 
-void host_queues_destroy(HostQueues *queues) { ep_mutex_destroy(&queues->mutex); }
+void host_queues_destroy(HostQueues* queues) {
+  ep_mutex_destroy(&queues->mutex);
+}
 
-static void host_stream_unlink(EpDriverStream *stream) {
+static void host_stream_unlink(EpDriverStream* stream) {
   ep_mutex_lock(&stream->queues->mutex);
-  EpDriverStream **link = &stream->queues->streams;
+  EpDriverStream** link = &stream->queues->streams;
   while (*link != stream) {
     link = &(*link)->next;
   }
@@ -49,7 +51,7 @@ static void host_stream_unlink(EpDriverStream *stream) {
   ep_mutex_unlock(&stream->queues->mutex);
 }
 
-static void host_stream_drop(EpDriverStream *stream) {
+static void host_stream_drop(EpDriverStream* stream) {
   ep_mutex_lock(&stream->mutex);
   bool last = --stream->users == 0;
   ep_mutex_unlock(&stream->mutex);
@@ -61,11 +63,11 @@ static void host_stream_drop(EpDriverStream *stream) {
 }
 
 /* Called with the mutex held; null when the stream is closed and empty. */
-static HostTask *host_stream_pop(EpDriverStream *stream) {
+static HostTask* host_stream_pop(EpDriverStream* stream) {
   while (stream->first == NULL && !stream->closing) {
     ep_condition_wait(&stream->changed, &stream->mutex);
   }
-  HostTask *task = stream->first;
+  HostTask* task = stream->first;
   if (task != NULL) {
     stream->first = task->next;
     if (stream->first == NULL) {
@@ -75,11 +77,11 @@ static HostTask *host_stream_pop(EpDriverStream *stream) {
   return task;
 }
 
-static void host_stream_work(void *argument) {
-  EpDriverStream *stream = argument;
+static void host_stream_work(void* argument) {
+  EpDriverStream* stream = argument;
   EpError error;
   ep_mutex_lock(&stream->mutex);
-  for (HostTask *task = host_stream_pop(stream); task != NULL; task = host_stream_pop(stream)) {
+  for (HostTask* task = host_stream_pop(stream); task != NULL; task = host_stream_pop(stream)) {
     ep_mutex_unlock(&stream->mutex);
     bool good = task->run(task, &error);
     ep_mutex_lock(&stream->mutex);
@@ -90,16 +92,16 @@ static void host_stream_work(void *argument) {
     ep_condition_broadcast(&stream->changed);
   }
   ep_mutex_unlock(&stream->mutex);
-  void (*ended)(void *) = stream->ended;
-  void *ended_argument = stream->argument;
+  void (*ended)(void*) = stream->ended;
+  void* ended_argument = stream->argument;
   host_stream_unlink(stream);
   host_stream_drop(stream);
   ended(ended_argument);
 }
 
-EpDriverStream *host_stream_create(HostQueues *queues, void (*ended)(void *argument),
-                                   void *argument) {
-  EpDriverStream *stream = calloc(1, sizeof *stream);
+EpDriverStream* host_stream_create(HostQueues* queues, void (*ended)(void* argument),
+                                   void* argument) {
+  EpDriverStream* stream = calloc(1, sizeof *stream);
   if (stream == NULL) {
     return NULL;
   }
@@ -127,9 +129,9 @@ EpDriverStream *host_stream_create(HostQueues *queues, void (*ended)(void *argum
   return stream;
 }
 
-bool host_stream_is_of(HostQueues *queues, const void *native) {
+bool host_stream_is_of(HostQueues* queues, const void* native) {
   ep_mutex_lock(&queues->mutex);
-  const EpDriverStream *stream = queues->streams;
+  const EpDriverStream* stream = queues->streams;
   while (stream != NULL && stream != native) {
     stream = stream->next;
   }
@@ -137,7 +139,7 @@ bool host_stream_is_of(HostQueues *queues, const void *native) {
   return stream != NULL;
 }
 
-void host_stream_release(EpDriverStream *stream) {
+void host_stream_release(EpDriverStream* stream) {
   ep_mutex_lock(&stream->mutex);
   stream->closing = true;
   ep_condition_broadcast(&stream->changed);
@@ -146,7 +148,7 @@ void host_stream_release(EpDriverStream *stream) {
 }
 
 /* Called with the mutex held. */
-static void host_stream_append(EpDriverStream *stream, HostTask *task) {
+static void host_stream_append(EpDriverStream* stream, HostTask* task) {
   task->next = NULL;
   *stream->last = task;
   stream->last = &task->next;
@@ -154,21 +156,21 @@ static void host_stream_append(EpDriverStream *stream, HostTask *task) {
   ep_condition_broadcast(&stream->changed);
 }
 
-void host_stream_push(EpDriverStream *stream, HostTask *task) {
+void host_stream_push(EpDriverStream* stream, HostTask* task) {
   ep_mutex_lock(&stream->mutex);
   host_stream_append(stream, task);
   ep_mutex_unlock(&stream->mutex);
 }
 
 /* Blocks until `stream` has done what it holds; its mutex is held. */
-static void host_stream_settle(EpDriverStream *stream) {
+static void host_stream_settle(EpDriverStream* stream) {
   uint64_t target = stream->pushed;
   while (stream->done < target) {
     ep_condition_wait(&stream->changed, &stream->mutex);
   }
 }
 
-bool host_stream_flush(EpDriverStream *stream, EpError *error) {
+bool host_stream_flush(EpDriverStream* stream, EpError* error) {
   ep_mutex_lock(&stream->mutex);
   host_stream_settle(stream);
   bool good = stream->error.code == ORT_OK;
@@ -180,25 +182,25 @@ bool host_stream_flush(EpDriverStream *stream, EpError *error) {
   return good;
 }
 
-static void host_retirement_release(HostRetirement *retirement) {
+static void host_retirement_release(HostRetirement* retirement) {
   if (atomic_fetch_sub_explicit(&retirement->references, 1, memory_order_acq_rel) == 1) {
     retirement->done(retirement->address, retirement->bytes);
     free(retirement);
   }
 }
 
-static bool host_retire_run(HostTask *base, EpError *error) {
+static bool host_retire_run(HostTask* base, EpError* error) {
   (void)error;
-  HostRetireTask *task = (HostRetireTask *)base;
+  HostRetireTask* task = (HostRetireTask*)base;
   host_retirement_release(task->retirement);
   free(task);
   return true;
 }
 
-static void host_stream_retire(EpDriverStream *stream, HostRetirement *retirement) {
+static void host_stream_retire(EpDriverStream* stream, HostRetirement* retirement) {
   ep_mutex_lock(&stream->mutex);
   if (stream->done < stream->pushed) {
-    HostRetireTask *task = malloc(sizeof *task);
+    HostRetireTask* task = malloc(sizeof *task);
     if (task == NULL) {
       host_stream_settle(stream);
     } else {
@@ -211,9 +213,9 @@ static void host_stream_retire(EpDriverStream *stream, HostRetirement *retiremen
   ep_mutex_unlock(&stream->mutex);
 }
 
-void host_queues_retire(HostQueues *queues, void (*done)(void *address, size_t bytes),
-                        void *address, size_t bytes) {
-  HostRetirement *retirement = malloc(sizeof *retirement);
+void host_queues_retire(HostQueues* queues, void (*done)(void* address, size_t bytes),
+                        void* address, size_t bytes) {
+  HostRetirement* retirement = malloc(sizeof *retirement);
   if (retirement == NULL) {
     EpError ignored;
     (void)host_queues_flush(queues, &ignored);
@@ -223,7 +225,7 @@ void host_queues_retire(HostQueues *queues, void (*done)(void *address, size_t b
   *retirement = (HostRetirement){.done = done, .address = address, .bytes = bytes};
   atomic_init(&retirement->references, 1);
   ep_mutex_lock(&queues->mutex);
-  for (EpDriverStream *stream = queues->streams; stream != NULL; stream = stream->next) {
+  for (EpDriverStream* stream = queues->streams; stream != NULL; stream = stream->next) {
     host_stream_retire(stream, retirement);
   }
   ep_mutex_unlock(&queues->mutex);
@@ -231,15 +233,15 @@ void host_queues_retire(HostQueues *queues, void (*done)(void *address, size_t b
 }
 
 /* All streams, with a use of each, in an array that the caller frees. */
-static bool host_queues_hold(HostQueues *queues, EpDriverStream ***held, size_t *count) {
+static bool host_queues_hold(HostQueues* queues, EpDriverStream*** held, size_t* count) {
   *count = 0;
   ep_mutex_lock(&queues->mutex);
-  for (EpDriverStream *stream = queues->streams; stream != NULL; stream = stream->next) {
+  for (EpDriverStream* stream = queues->streams; stream != NULL; stream = stream->next) {
     ++*count;
   }
   *held = malloc((*count + 1) * sizeof **held);
   size_t i = 0;
-  for (EpDriverStream *stream = queues->streams; *held != NULL && stream != NULL;
+  for (EpDriverStream* stream = queues->streams; *held != NULL && stream != NULL;
        stream = stream->next) {
     ep_mutex_lock(&stream->mutex);
     ++stream->users;
@@ -250,8 +252,8 @@ static bool host_queues_hold(HostQueues *queues, EpDriverStream ***held, size_t 
   return *held != NULL;
 }
 
-bool host_queues_flush(HostQueues *queues, EpError *error) {
-  EpDriverStream **held = NULL;
+bool host_queues_flush(HostQueues* queues, EpError* error) {
+  EpDriverStream** held = NULL;
   size_t count = 0;
   if (!host_queues_hold(queues, &held, &count)) {
     return ep_fail(error, ORT_FAIL, "out of memory");
