@@ -28,9 +28,9 @@ from ..spec.layout import compute
 from . import markers as mark
 from .constants import ConstantError, Evaluator, Value, literal
 from .docs import Docs
-from .errors import HeaderError, Unreadable
+from .errors import UNREADABLE, HeaderError, Unreadable
 from .parse import PLACEHOLDER, Parsed
-from .preprocess import Preprocessed
+from .preprocess import PROLOGUE, Preprocessed
 from .sources import KEPT, MAIN_HEADER, SourceSet
 
 _BOUNDS = re.compile(r"[;{}]")
@@ -40,8 +40,6 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _SUFFIXED = re.compile(r"\b0[xX][0-9a-fA-F]+[uUlL]*|\b\d+[uUlL]*")
 _SAL_WORD = re.compile(r"\s*([(),])\s*")
-
-UNREADABLE = Named("<unreadable>")
 
 
 class _Refused(Exception):
@@ -59,7 +57,7 @@ class Builder:
         self.marks = marks
         self.parsed = parsed
         self.windows = view == "windows"
-        self.abi = Abi(0)
+        self.abi = Abi(0, platform={"view": view})
         self.unreadable: list[Unreadable] = []
         self.starts = [0, *(m.end() for m in re.finditer("\n", pre.text))]
         self.bounds = [m.start() for m in _BOUNDS.finditer(marks.text)]
@@ -432,9 +430,13 @@ class Builder:
 
     def macros(self) -> None:
         abi, found = self.abi, self.pre.macros
-        for name in KEPT:
+        for name, word in KEPT.items():
             if name in found:
                 abi.platform[name] = found[name][0]
+                continue
+            used = re.search(rf"\b{word}\b", self.pre.text[len(PROLOGUE) :])
+            if used is not None:
+                self.refuse(used.start() + len(PROLOGUE), f"{name} is used but never defined")
         for name, (value, number, line) in found.items():
             if name in KEPT or number < 0 or not self.sources[number].own:
                 continue

@@ -24,13 +24,12 @@ class Docs:
         previous = (0, "")
         for first, last, text in source.comments:
             lead = text[:3]
-            if lead in _BLOCK:
-                if text.startswith("/**/"):
+            if lead in _BLOCK or lead in _LINE:
+                if text.startswith(("/**/", "////")):
                     continue
-            elif lead not in _LINE or text.startswith("////"):
+            elif lead[:2] != "/*" or not _COMMAND.search(text):
                 # A plain comment is documentation too where its author wrote commands in it.
-                if lead[:2] != "/*" or not _COMMAND.search(text):
-                    continue
+                continue
             if text[3:4] == "<":
                 self.trailing[first] = text
                 continue

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..spec.abi import NOWHERE, Location
+from ..spec.ctype import Named
+
+UNREADABLE = Named("<unreadable>")
+"""The type of a field that could not be read."""
 
 
 class HeaderError(Exception):

@@ -110,3 +110,10 @@ def is_api_call(word: str) -> bool:
 def changes_layout(word: str) -> bool:
     """Whether an attribute changes sizes or offsets in a way that the layout engine does not know."""
     return word.startswith(("__attribute", "__declspec")) and _LAYOUT.search(word) is not None
+
+
+def is_platform_word(word: str) -> bool:
+    """Whether an annotation is there on one platform only and tells nothing of the ABI."""
+    if word.startswith("_Return_type_success_"):
+        return True
+    return word.startswith(_TAKES_ARGUMENTS) and not (changes_layout(word) or is_must_use(word))

@@ -140,7 +140,7 @@ class _Recovery:
             decls.append(_placeholder(symbol or str(len(decls))))
             stray = True
         tail = body[close + 1 :].rstrip(";").strip()
-        if not name or not stray and not decls or tail not in ("", name):
+        if not name or (not stray and not decls) or tail not in ("", name):
             self.fault(start, end, reason, name)
             return []
         kind = c_ast.Struct if head[1] == "struct" else c_ast.Union

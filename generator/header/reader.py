@@ -5,16 +5,17 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..spec.abi import Abi
+from ..spec.layout import INT_MAX, INT_MIN
 from .build import Builder
 from .errors import HeaderError, Unreadable
-from .markers import lift
+from .markers import Markers, is_platform_word, lift
 from .parse import parse
-from .preprocess import VIEWS, preprocess
-from .sources import SourceSet, locate
+from .preprocess import VIEWS, Preprocessed, preprocess
+from .sources import KEPT, SourceSet, locate
 
 PREPROCESSORS = ("auto", "cc", "python")
 
@@ -60,24 +61,75 @@ def read_header(
     Raises :class:`HeaderError` when the header as a whole cannot be read; single declarations that
     cannot be are in the result.
     """
-    if view not in VIEWS:
-        raise ValueError(f"view must be one of {', '.join(VIEWS)}")
+    (result,) = read_views(path, (view,), preprocessor=preprocessor, include_dirs=include_dirs)
+    return result
+
+
+def read_views(
+    path: Path | str,
+    views: Sequence[str] = ("linux", "windows"),
+    *,
+    preprocessor: str = "auto",
+    include_dirs: Sequence[Path | str] = (),
+) -> list[HeaderResult]:
+    """Read a header as several platforms see it.
+
+    A view in which the compiler sees the same declarations as in the first one is not parsed
+    again; its result then shares the first one's elements and has its own platform macros.
+    """
+    for view in views:
+        if view not in VIEWS:
+            raise ValueError(f"view must be one of {', '.join(VIEWS)}")
     if preprocessor not in PREPROCESSORS:
         raise ValueError(f"preprocessor must be one of {', '.join(PREPROCESSORS)}")
     main = locate(Path(path))
+    results: list[HeaderResult] = []
     with _no_collection():
         sources = SourceSet(main, [Path(folder) for folder in include_dirs])
-        pre = preprocess(sources, view, preprocessor)
-        marks = lift(pre.text)
-        builder = Builder(sources, pre, marks, parse(marks.text), view)
-        abi = builder.run()
-    return HeaderResult(
-        abi,
-        tuple(builder.unreadable),
-        tuple(source.path for source in sources.sources if source.own),
-        view,
-        pre.tool,
+        files = tuple(source.path for source in sources.sources if source.own)
+        first: tuple[object, ...] | None = None
+        for view in views:
+            pre = preprocess(sources, view, preprocessor)
+            marks = lift(pre.text)
+            seen = _seen(sources, pre, marks) if len(views) > 1 else None
+            if first is not None and seen == first and _same_everywhere(results[0].abi):
+                platform = {name: pre.macros[name][0] for name in KEPT if name in pre.macros}
+                abi = replace(results[0].abi, platform={"view": view, **platform})
+                unreadable = results[0].unreadable
+            else:
+                builder = Builder(sources, pre, marks, parse(marks.text), view)
+                abi = builder.run()
+                unreadable = tuple(builder.unreadable)
+            first = first or seen
+            results.append(HeaderResult(abi, unreadable, files, view, pre.tool))
+    return results
+
+
+def _seen(sources: SourceSet, pre: Preprocessed, marks: Markers) -> tuple[object, ...]:
+    """All that a compiler sees of the headers, but for what differs by platform and is recorded apart."""
+    own = [source.own for source in sources.sources]
+    rows = zip(marks.text.split("\n"), pre.lines, strict=True)
+    text = " ".join(row for row, (number, _) in rows if number >= 0 and own[number])
+    macros = {
+        name: value
+        for name, (value, number, _) in pre.macros.items()
+        if number >= 0 and own[number] and name not in KEPT and value and "__" not in value
+    }
+    return (
+        " ".join(text.split()),
+        [word for word in marks.words if not is_platform_word(word)],
+        macros,
+        pre.packed,
     )
 
 
-__all__ = ["HeaderError", "HeaderResult", "Unreadable", "read_header"]
+def _same_everywhere(abi: Abi) -> bool:
+    """Whether no enumerator leaves the range of ``int``: MSVC gives such a one another value."""
+    return all(
+        INT_MIN <= constant.value <= INT_MAX
+        for enum in abi.enums.values()
+        for constant in enum.constants
+    )
+
+
+__all__ = ["HeaderError", "HeaderResult", "Unreadable", "read_header", "read_views"]
