@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,22 +70,30 @@ def find_compiler() -> str | None:
     return next((found for found in map(shutil.which, COMPILERS) if found), None)
 
 
-def preprocess(sources: SourceSet, view: str, tool: str = "auto") -> Preprocessed:
-    """Expand the first source of a set; ``tool`` is ``auto``, ``cc`` or ``python``."""
+def preprocess(
+    sources: SourceSet, views: Sequence[str], tool: str = "auto"
+) -> Generator[Preprocessed, None, None]:
+    """Expand the first source of a set once a view; ``tool`` is ``auto``, ``cc`` or ``python``.
+
+    With a compiler all views are under way from the start, so that the caller's work on one
+    overlaps with the next.
+    """
     compiler = find_compiler() if tool in ("auto", "cc") else None
     if tool == "cc" and compiler is None:
         raise HeaderError(
             f"no C compiler found (looked for {', '.join(COMPILERS)})",
             hint="install one, or use the Python preprocessor",
         )
-    defines = VIEWS[view] | {name: word for name, word in KEPT.items() if name != word}
-    if compiler is not None:
-        found = _digest(_with_compiler(sources, compiler, defines), sources)
-        found.tool = Path(compiler).name
+    marks = {name: word for name, word in KEPT.items() if name != word}
+    if compiler is None:
+        results: Iterator[Preprocessed] = (
+            _with_python(sources, VIEWS[view] | marks) for view in views
+        )
     else:
-        found = _with_python(sources, defines)
-    _refuse_missing(found, sources)
-    return found
+        results = _with_compiler(sources, compiler, [VIEWS[view] | marks for view in views])
+    for found in results:
+        _refuse_missing(found, sources)
+        yield found
 
 
 def _fault(message: str, sources: SourceSet) -> HeaderError:
@@ -98,29 +108,47 @@ def _fault(message: str, sources: SourceSet) -> HeaderError:
     return HeaderError(f"the header cannot be preprocessed: {match[3]}", loc)
 
 
-def _with_compiler(sources: SourceSet, compiler: str, defines: dict[str, str]) -> str:
-    with tempfile.TemporaryDirectory(prefix="ort-interop-gen-") as folder:
+def _with_compiler(
+    sources: SourceSet, compiler: str, views: Sequence[dict[str, str]]
+) -> Generator[Preprocessed, None, None]:
+    with tempfile.TemporaryDirectory(prefix="ort-interop-gen-") as name, ExitStack() as stack:
+        folder = Path(name)
         for number, source in enumerate(sources.sources):
-            (Path(folder) / f"f{number}.h").write_text(source.text, encoding="utf-8", newline="\n")
-        command = [compiler, "-E", "-dD", "-undef", "-nostdinc", "-w", "-std=c11", "-x", "c"]
-        command += [f"-D{name}={value}" for name, value in defines.items()]
-        try:
-            done = subprocess.run(
-                [*command, "f0.h"],
-                cwd=folder,
-                capture_output=True,
-                timeout=TIMEOUT_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise HeaderError(
-                f"{compiler} did not finish preprocessing in {TIMEOUT_SECONDS} s"
-            ) from None
-        except OSError as error:
-            raise HeaderError(f"{compiler} cannot be run: {error.strerror}") from None
-    if done.returncode != 0:
-        raise _fault(done.stderr.decode("utf-8", "replace"), sources)
-    return done.stdout.decode("utf-8", "replace")
+            copy = folder / f"f{number}.h"
+            copy.write_text(source.text, encoding="utf-8", errors="replace", newline="\n")
+        running = []
+        for at, defines in enumerate(views):
+            command = [compiler, "-E", "-dD", "-undef", "-nostdinc", "-w", "-std=c11", "-x", "c"]
+            command += [f"-D{key}={value}" for key, value in defines.items()]
+            out, err = (folder / f"view{at}.{end}" for end in ("out", "err"))
+            with open(out, "wb") as stdout, open(err, "wb") as stderr:
+                try:
+                    process = subprocess.Popen(
+                        [*command, "f0.h"], cwd=folder, stdout=stdout, stderr=stderr
+                    )
+                except OSError as error:
+                    raise HeaderError(f"{compiler} cannot be run: {error.strerror}") from None
+            stack.callback(_stop, process)
+            running.append((process, out, err))
+        for process, out, err in running:
+            try:
+                code = process.wait(TIMEOUT_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise HeaderError(
+                    f"{compiler} did not finish preprocessing in {TIMEOUT_SECONDS} s"
+                ) from None
+            if code != 0:
+                raise _fault(err.read_bytes().decode("utf-8", "replace"), sources)
+            found = _digest(out.read_bytes().decode("utf-8", "replace"), sources)
+            found.tool = Path(compiler).name
+            yield found
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process that nobody waits for any more."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
 
 
 def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:

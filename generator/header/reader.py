@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ..spec.abi import Abi
 from ..spec.layout import INT_MAX, INT_MIN
 from .build import Builder
 from .errors import HeaderError, Unreadable
-from .markers import Markers, is_platform_word, lift
+from .markers import is_platform_word, lift
 from .parse import parse
 from .preprocess import VIEWS, Preprocessed, preprocess
 from .sources import KEPT, SourceSet, locate
@@ -87,49 +87,63 @@ def read_views(
     with _no_collection():
         sources = SourceSet(main, [Path(folder) for folder in include_dirs])
         files = tuple(source.path for source in sources.sources if source.own)
-        first: tuple[object, ...] | None = None
-        for view in views:
-            pre = preprocess(sources, view, preprocessor)
-            marks = lift(pre.text)
-            seen = _seen(sources, pre, marks) if len(views) > 1 else None
-            if first is not None and seen == first and _same_everywhere(results[0].abi):
-                platform = {name: pre.macros[name][0] for name in KEPT if name in pre.macros}
-                abi = replace(results[0].abi, platform={"view": view, **platform})
-                unreadable = results[0].unreadable
-            else:
-                builder = Builder(sources, pre, marks, parse(marks.text), view)
-                abi = builder.run()
-                unreadable = tuple(builder.unreadable)
-            first = first or seen
-            results.append(HeaderResult(abi, unreadable, files, view, pre.tool))
+        first: Preprocessed | None = None
+        with closing(preprocess(sources, views, preprocessor)) as expanded:
+            for view, pre in zip(views, expanded, strict=True):
+                if first is not None and _same_view(sources, results[0].abi, first, pre):
+                    platform = {name: pre.macros[name][0] for name in KEPT if name in pre.macros}
+                    abi = replace(results[0].abi, platform={"view": view, **platform})
+                    unreadable = results[0].unreadable
+                else:
+                    marks = lift(pre.text)
+                    builder = Builder(sources, pre, marks, parse(marks.text), view)
+                    abi = builder.run()
+                    unreadable = tuple(builder.unreadable)
+                first = first or pre
+                results.append(HeaderResult(abi, unreadable, files, view, pre.tool))
     return results
 
 
-def _seen(sources: SourceSet, pre: Preprocessed, marks: Markers) -> tuple[object, ...]:
-    """All that a compiler sees of the headers, but for what differs by platform and is recorded apart."""
+def _same_view(sources: SourceSet, abi: Abi, one: Preprocessed, other: Preprocessed) -> bool:
+    """Whether a compiler of the other platform sees the same declarations.
+
+    What differs by platform and is recorded apart does not count.  Only lines that differ are
+    looked at closely: there are few.
+    """
     own = [source.own for source in sources.sources]
-    rows = zip(marks.text.split("\n"), pre.lines, strict=True)
-    text = " ".join(row for row, (number, _) in rows if number >= 0 and own[number])
-    macros = {
-        name: value
-        for name, (value, number, _) in pre.macros.items()
-        if number >= 0 and own[number] and name not in KEPT and value and "__" not in value
-    }
-    return (
-        " ".join(text.split()),
-        [word for word in marks.words if not is_platform_word(word)],
-        macros,
-        pre.packed,
+    rows, others = _own_rows(one, own), _own_rows(other, own)
+    if len(rows) != len(others) or one.packed != other.packed:
+        return False
+    differing = [pair for pair in zip(rows, others, strict=True) if pair[0] != pair[1]]
+    left, right = (
+        _seen("\n".join(side)) for side in ([p[0] for p in differing], [p[1] for p in differing])
     )
-
-
-def _same_everywhere(abi: Abi) -> bool:
-    """Whether no enumerator leaves the range of ``int``: MSVC gives such a one another value."""
-    return all(
+    # MSVC gives an enumerator beyond the range of int another value.
+    in_range = all(
         INT_MIN <= constant.value <= INT_MAX
         for enum in abi.enums.values()
         for constant in enum.constants
     )
+    return in_range and left == right and _values(one, own) == _values(other, own)
+
+
+def _own_rows(pre: Preprocessed, own: list[bool]) -> list[str]:
+    rows = zip(pre.text.split("\n"), pre.lines, strict=True)
+    return [row for row, (number, _) in rows if number >= 0 and own[number]]
+
+
+def _seen(text: str) -> tuple[list[str], list[str]]:
+    marks = lift(text)
+    return marks.text.split(), [word for word in marks.words if not is_platform_word(word)]
+
+
+def _values(pre: Preprocessed, own: list[bool]) -> dict[str, str]:
+    """The macros that may be values of the ABI, and are not there to differ by platform."""
+    return {
+        name: value
+        for name, (value, number, _) in pre.macros.items()
+        if number >= 0 and own[number] and name not in KEPT and value and "__" not in value
+    }
 
 
 __all__ = ["HeaderError", "HeaderResult", "Unreadable", "read_header", "read_views"]
