@@ -6,11 +6,13 @@ given or installed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..spec.facts import load_all
+from .errors import render_error
 from .find_header import FoundHeader
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class CrossCheck:
     findings: list[str] = field(default_factory=list)
     stops: bool = False
 
-    def add(self, name: str, findings: list[Finding], required: bool) -> None:
+    def add(self, name: str, findings: Sequence[Finding], required: bool) -> None:
         """Take in the findings against one witness."""
         serious = [f for f in findings if f.severity.value in _STOPPING]
         self.findings.extend(f"{name}: {describe(f)}" for f in serious)
@@ -75,9 +77,15 @@ def check_header(model: Model, header: FoundHeader | None) -> CrossCheck:
                 "CMAKE_PREFIX_PATH, CONDA_PREFIX)"
             ]
         )
-    from ..drift.check import run_check
+    from ..drift.check import NOT_CHECKED, run_check
 
     result = CrossCheck()
     checked = run_check(model, header.path)
-    result.add(f"header {header.path} (by {header.by})", checked.findings, header.required)
+    name = f"header {header.path} (by {header.by})"
+    if checked.exit_code != NOT_CHECKED:
+        result.add(name, checked.findings, header.required)
+    elif header.required:
+        raise render_error(checked.message, checked.hint)
+    else:
+        result.report.append(f"{name}: not compared: {checked.message}")
     return result

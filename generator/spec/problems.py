@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .abi import Location
+from .abi import NOWHERE, Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,8 @@ class Problem:
 
     def __str__(self) -> str:
         hint = f"\n    hint: {self.hint}" if self.hint else ""
-        return f"{self.loc}: error: {self.message}{hint}"
+        where = "" if self.loc == NOWHERE else f"{self.loc}: "
+        return f"{where}error: {self.message}{hint}"
 
 
 class SpecErrors(Exception):
@@ -26,3 +27,7 @@ class SpecErrors(Exception):
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = sorted(problems, key=lambda p: (p.loc.file, p.loc.line, p.loc.column))
         super().__init__("\n".join(map(str, self.problems)))
+
+    def __reduce__(self) -> tuple[type[SpecErrors], tuple[list[Problem]]]:
+        """Pickle by the problems: an exception's default is its message."""
+        return type(self), (self.problems,)

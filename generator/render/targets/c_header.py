@@ -72,11 +72,15 @@ class CHeader:
 
     def render(self, model: Model, env: TargetEnv) -> Iterable[Output]:
         """Both headers, of the newest release that the spec knows."""
-        abi = model.abi
+        return self.render_release(model, env, model.newest)
+
+    def render_release(self, model: Model, env: TargetEnv, release: int) -> Iterable[Output]:
+        """Both headers as an earlier release would have had them."""
+        abi = model.at(release)
         context = {
             "floor": model.floor,
-            "newest": model.newest,
-            "ep_structs": model.ep_structs,
+            "newest": release,
+            "ep_structs": min(release, model.ep_structs),
             "sal": sal_macros(abi),
             "enums": list(_enums(model, abi)),
             "names": [*abi.opaque, *(s.name for s in abi.structs.values())],
@@ -246,20 +250,20 @@ def _assertions(model: Model, abi: Abi) -> Iterator[Assertion]:
             offsets = f"{field.offset}, {field.offset_win64}"
             since = max(field.since or 0, struct.since or 0)
             hold(since, f"ORT_INTEROP_ASSERT_OFFSET({tag}, {field.name}, {offsets});")
-        for statement, since in _sizes(model, struct.name):
+        for statement, since in _sizes(model, abi.api_version, struct.name):
             hold(since, statement)
     for since in sorted(held):
         yield Assertion(since, tuple(held[since]))
 
 
-def _sizes(model: Model, name: str) -> Iterator[tuple[str, int]]:
+def _sizes(model: Model, newest: int, name: str) -> Iterator[tuple[str, int]]:
     """The sizes a struct has had: each holds until the next, the last until the spec ends."""
     steps: list[tuple[int, Struct]] = []
-    for release in range(model.floor, model.newest + 1):
+    for release in range(model.floor, newest + 1):
         struct = model.at(release).structs.get(name)
         if struct is not None and (not steps or steps[-1][1].size != struct.size):
             steps.append((release, struct))
-    last = model.ep_structs if steps[-1][1].header == EP_HEADER else model.newest
+    last = min(newest, model.ep_structs) if steps[-1][1].header == EP_HEADER else newest
     for index, (release, struct) in enumerate(steps):
         until = steps[index + 1][0] - 1 if index + 1 < len(steps) else last
         sizes = f"{struct.size}, {struct.size_win64}"

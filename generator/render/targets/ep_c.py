@@ -75,9 +75,7 @@ def sources_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.c"))
 
 
-def _backend(
-    model: Model, env: TargetEnv, backend: Backend, common: list[str]
-) -> Iterator[Output]:
+def _backend(model: Model, env: TargetEnv, backend: Backend, common: list[str]) -> Iterator[Output]:
     driver = f"drivers/{backend.name}"
     if not (env.root / driver).is_dir():
         raise render_error(
