@@ -68,7 +68,7 @@ def run_check(
         )
     compared = min(release, model.newest)
     spec = model.at(compared)
-    findings = _merged((r.view, compare(spec, r.abi, r.unreadable)) for r in results)
+    findings = merged((r.view, compare(spec, r.abi, r.unreadable)) for r in results)
     names = " and ".join(r.view for r in results)
     if findings:
         message = (
@@ -91,7 +91,7 @@ def run_check(
     )
 
 
-def _merged(views: Iterable[tuple[str, list[Finding]]]) -> tuple[Finding, ...]:
+def merged(views: Iterable[tuple[str, list[Finding]]]) -> tuple[Finding, ...]:
     """The findings of all views, each once; one that only a later view has says which."""
     merged: dict[tuple[str, str, str, str], Finding] = {}
     for at, (view, findings) in enumerate(views):

@@ -75,13 +75,16 @@ def severity_order(finding: Finding) -> tuple[int, str, int, str]:
     )
 
 
-def compare(spec: Abi, header: Abi, unreadable: Collection[Unreadable] = ()) -> list[Finding]:
+def compare(
+    spec: Abi, header: Abi, unreadable: Collection[Unreadable] = (), *, base: str = "the spec"
+) -> list[Finding]:
     """All differences, worst first.  Neither side is changed.
 
     What one side does not record (:attr:`Abi.lacks`, :attr:`Abi.partial`) is left out.  Elements of
-    the header that could not be read give one ``unreadable`` finding each and no other.
+    the header that could not be read give one ``unreadable`` finding each and no other.  Messages
+    call the first side ``base``.
     """
-    return sorted(_Comparison(spec, header, unreadable).run(), key=severity_order)
+    return sorted(_Comparison(spec, header, unreadable, base).run(), key=severity_order)
 
 
 @lru_cache(maxsize=8192)
@@ -172,7 +175,7 @@ def _type_change(old: CType, new: CType) -> str:
             return "the width differs: callers pass and read the wrong number of bytes"
         if a.signed != b.signed:
             return "the signedness differs: large values change their meaning"
-    return "callers that follow the spec pass or read another type"
+    return "callers pass or read another type"
 
 
 class _Add(Protocol):
@@ -184,7 +187,10 @@ class _Add(Protocol):
 
 
 class _Comparison:
-    def __init__(self, spec: Abi, header: Abi, unreadable: Collection[Unreadable]) -> None:
+    def __init__(
+        self, spec: Abi, header: Abi, unreadable: Collection[Unreadable], base: str
+    ) -> None:
+        self.base = base
         self.spec = spec
         self.header = header
         self.unreadable = unreadable
@@ -266,7 +272,7 @@ class _Comparison:
                     self.add(
                         "type-added",
                         name,
-                        f"the spec does not know this {_kind(element)}",
+                        f"{self.base} does not know this {_kind(element)}",
                         "",
                         _kind(element),
                         NOWHERE,
@@ -321,7 +327,7 @@ class _Comparison:
         self.add(
             "since-changed",
             symbol,
-            f"the header says since 1.{stated}, the spec 1.{expected}: version gates go wrong",
+            f"says since 1.{stated}, {self.base} 1.{expected}: version gates go wrong",
             f"1.{expected}",
             f"1.{stated}",
             old.loc,
@@ -555,7 +561,7 @@ class _Comparison:
                     self.add(
                         "function-added",
                         name,
-                        "the spec does not know this exported function",
+                        f"{self.base} does not know this exported function",
                         "",
                         signature(new.function, name),
                         NOWHERE,
@@ -635,7 +641,7 @@ class _Comparison:
             add(
                 "param-count",
                 f"takes {len(new.params)} parameters, not {len(old.params)}: "
-                "calls compiled for the spec pass the wrong ones",
+                "compiled calls pass the wrong ones",
                 signature(old),
                 signature(new),
             )
@@ -645,7 +651,7 @@ class _Comparison:
         if wanted != got and sorted(wanted) == sorted(got) and all(n for n, _ in got):
             add(
                 "param-order",
-                "calls compiled for the spec pass the parameters in the wrong places",
+                "compiled calls pass the parameters in the wrong places",
                 signature(old),
                 signature(new),
             )
@@ -741,7 +747,7 @@ class _Comparison:
             self.add(
                 "enumerator-added",
                 f"{old.name}.{constant.name}",
-                "the spec does not know this enumerator",
+                f"{self.base} does not know this enumerator",
                 "",
                 f"{constant.name} = {constant.value}",
                 old.loc,
@@ -801,7 +807,7 @@ class _Comparison:
                     self.add(
                         "macro-added",
                         name,
-                        "the spec does not know this macro",
+                        f"{self.base} does not know this macro",
                         "",
                         new.value,
                         NOWHERE,
@@ -818,7 +824,7 @@ class _Comparison:
             self.add(
                 "version-went-back",
                 "ORT_API_VERSION",
-                "a client that asks for it gets an older table than the spec describes",
+                f"a client that asks for it gets an older table than {self.base} describes",
                 str(wanted),
                 str(got),
                 spec_loc,
@@ -828,7 +834,7 @@ class _Comparison:
             self.add(
                 "release-new",
                 "ORT_API_VERSION",
-                f"the header is of release 1.{got}; it was compared with what the spec knows of 1.{wanted}",
+                f"the header is of release 1.{got}; it was compared with what {self.base} knows of 1.{wanted}",
                 str(wanted),
                 str(got),
                 spec_loc,
