@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -37,7 +38,7 @@ from ..spec.ctype import (
     names_in,
     type_text,
 )
-from ..spec.layout import INT_MAX, enum_measures
+from ..spec.layout import enum_measures
 from .align import Alignment, align
 from .finding import Finding, Severity
 from .rules import RULES
@@ -322,7 +323,8 @@ class _Comparison:
         stated = new.since
         doc: Doc | None = old.doc
         expected = doc.since if doc is not None and doc.since is not None else old.since
-        if stated is None or expected is None or stated == expected:
+        # Where the spec knows that ORT's comment is wrong, a header that has corrected it is right.
+        if stated is None or expected is None or stated in (expected, old.since):
             return
         self.add(
             "since-changed",
@@ -845,7 +847,7 @@ class _Comparison:
         view = self.header.platform.get("view", "")
         for name, allowed in PLATFORM.get(view, {}).items():
             got = self.header.platform.get(name)
-            if got is None or "".join(got.split()) in {"".join(a.split()) for a in allowed}:
+            if got is None or _attribute(got) in {_attribute(a) for a in allowed}:
                 continue
             self.add(
                 "platform-macro",
@@ -915,8 +917,13 @@ def _may_grow(struct: Struct) -> bool:
 
 
 def _unsigned(enum: Enum) -> bool:
-    """Whether GCC stores the enum as ``unsigned int`` because a value needs it."""
-    return any(c.value > INT_MAX for c in enum.constants)
+    """Whether GCC takes the enum for ``unsigned int``: where no value is negative."""
+    return all(c.value >= 0 for c in enum.constants)
+
+
+def _attribute(text: str) -> str:
+    """A platform macro's text in the one of its spellings without underscores and blanks."""
+    return re.sub(r"\b__(\w+?)__\b", r"\1", "".join(text.split()))
 
 
 def _storage(enum: Enum) -> str:

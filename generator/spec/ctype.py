@@ -399,12 +399,19 @@ VOID = Named("void")
 
 
 def decay(ctype: CType) -> CType:
-    """What a parameter of this type is passed as: arrays and functions become pointers."""
+    """What a parameter of this type is passed as: arrays and functions become pointers.
+
+    ``const`` on the parameter itself concerns only the callee and is no part of a function's type.
+    """
     match ctype:
         case Array(of):
             return Pointer(of)
         case FunctionType():
             return Pointer(ctype)
+        case Named(name, True):
+            return Named(name)
+        case Pointer(to, True):
+            return Pointer(to)
     return ctype
 
 
