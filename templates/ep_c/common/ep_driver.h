@@ -124,9 +124,6 @@ void* ep_driver_stream_native(EpDriverStream* stream);
 EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* native);
 /** Blocks until everything enqueued so far is done; reports the first failure among it. */
 bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error);
-/** Blocks until everything enqueued so far on all streams of `device` is done. */
-bool ep_driver_device_flush(EpDriverDevice* device, EpError* error);
-
 /** Copies `bytes` > 0 bytes; the ranges may be the same, and do not overlap otherwise. Without a
  *  `stream` the copy is done on return; with one it is enqueued, and host memory that is the source
  *  may change as soon as the call returns. */

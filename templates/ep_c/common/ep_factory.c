@@ -153,7 +153,7 @@ static OrtStatus* ORT_API_CALL ep_factory_create_stream(OrtEpFactory* base,
                            "memory of its own devices only",
                            memory_device == NULL ? "null" : "of another device or memory type");
   } else {
-    *stream = ep_stream_create(device, &error);
+    *stream = ep_stream_create(device, NULL, &error);
   }
   return ep_status(context->api, &error);
 }

@@ -10,6 +10,7 @@
 typedef struct EpProvider {
   OrtEp base;
   EpDevice* device;
+  EpStreamGroup* streams;
   OrtKernelRegistry* kernels;
 } EpProvider;
 
@@ -87,7 +88,8 @@ static OrtStatus* ORT_API_CALL ep_provider_compile(OrtEp* base, const OrtGraph**
 static OrtStatus* ORT_API_CALL ep_provider_create_stream(OrtEp* base,
                                                          const OrtMemoryDevice* memory_device,
                                                          OrtSyncStreamImpl** stream) {
-  EpDevice* device = ((EpProvider*)base)->device;
+  EpProvider* provider = (EpProvider*)base;
+  EpDevice* device = provider->device;
   EpError error;
   ep_error_clear(&error);
   *stream = NULL;
@@ -98,7 +100,7 @@ static OrtStatus* ORT_API_CALL ep_provider_create_stream(OrtEp* base,
                            "device %u (%s)",
                            (unsigned)device->info->memory_device_id, device->info->name);
   } else {
-    *stream = ep_stream_create(device, &error);
+    *stream = ep_stream_create(device, provider->streams, &error);
   }
   return ep_status(device->context->api, &error);
 }
@@ -117,12 +119,13 @@ static OrtStatus* ORT_API_CALL ep_provider_is_concurrent_run_supported(OrtEp* ba
 }
 
 #if ORT_API_VERSION >= 25
+/* The session's own streams only: the application's may wait for what the caller does next. */
 static OrtStatus* ORT_API_CALL ep_provider_sync(OrtEp* base) {
-  EpDevice* device = ((EpProvider*)base)->device;
+  EpProvider* provider = (EpProvider*)base;
   EpError error;
   ep_error_clear(&error);
-  (void)ep_driver_device_flush(device->driver, &error);
-  return ep_status(device->context->api, &error);
+  (void)ep_stream_group_flush(provider->streams, &error);
+  return ep_status(provider->device->context->api, &error);
 }
 #endif
 
@@ -148,7 +151,8 @@ OrtEp* ep_provider_create(EpDevice* device, EpError* error) {
     base->Sync = ep_provider_sync;
   }
 #endif
-  if (!ep_memcpy_kernels_create(device, &provider->kernels, error)) {
+  provider->streams = ep_stream_group_create(error);
+  if (provider->streams == NULL || !ep_memcpy_kernels_create(device, &provider->kernels, error)) {
     ep_provider_release(base);
     return NULL;
   }
@@ -164,6 +168,7 @@ void ep_provider_release(OrtEp* base) {
   if (provider->kernels != NULL) {
     context->ep_api->ReleaseKernelRegistry(provider->kernels);
   }
+  ep_stream_group_release(provider->streams);
   free(provider);
   ep_context_release(context);
 }

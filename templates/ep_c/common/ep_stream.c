@@ -4,11 +4,22 @@
 
 #include "ep_config.h"
 
-typedef struct EpStream {
+typedef struct EpStream EpStream;
+
+struct EpStream {
   OrtSyncStreamImpl base;
   EpDevice* device;
   EpDriverStream* driver;
-} EpStream;
+  EpStreamGroup* group; /* Null for a stream that no session made. */
+  EpStream* next;       /* In the group. */
+};
+
+/* Counted: its provider and each of its streams use it. */
+struct EpStreamGroup {
+  EpMutex mutex;
+  size_t users;
+  EpStream* streams;
+};
 
 typedef struct EpNotification {
   OrtSyncNotificationImpl base;
@@ -75,9 +86,65 @@ static bool ep_notification_create(EpStream* stream, OrtSyncNotificationImpl** o
   return true;
 }
 
+EpStreamGroup* ep_stream_group_create(EpError* error) {
+  EpStreamGroup* group = calloc(1, sizeof *group);
+  if (group == NULL) {
+    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return NULL;
+  }
+  ep_mutex_init(&group->mutex);
+  group->users = 1;
+  return group;
+}
+
+/* Ends a use of `group`, and takes `stream` out of it unless that is null. */
+static void ep_stream_group_leave(EpStreamGroup* group, const EpStream* stream) {
+  ep_mutex_lock(&group->mutex);
+  EpStream** link = &group->streams;
+  while (*link != NULL && *link != stream) {
+    link = &(*link)->next;
+  }
+  if (*link != NULL) {
+    *link = stream->next;
+  }
+  bool last = --group->users == 0;
+  ep_mutex_unlock(&group->mutex);
+  if (last) {
+    ep_mutex_destroy(&group->mutex);
+    free(group);
+  }
+}
+
+static void ep_stream_group_join(EpStreamGroup* group, EpStream* stream) {
+  ep_mutex_lock(&group->mutex);
+  stream->next = group->streams;
+  group->streams = stream;
+  ++group->users;
+  ep_mutex_unlock(&group->mutex);
+}
+
+void ep_stream_group_release(EpStreamGroup* group) {
+  if (group != NULL) {
+    ep_stream_group_leave(group, NULL);
+  }
+}
+
+bool ep_stream_group_flush(EpStreamGroup* group, EpError* error) {
+  bool good = true;
+  ep_mutex_lock(&group->mutex);
+  for (const EpStream* stream = group->streams; stream != NULL && good; stream = stream->next) {
+    good = ep_driver_stream_flush(stream->driver, error);
+  }
+  ep_mutex_unlock(&group->mutex);
+  return good;
+}
+
 static void ORT_API_CALL ep_stream_release(OrtSyncStreamImpl* base) {
   EpStream* stream = (EpStream*)base;
   EpContext* context = stream->device->context;
+  if (stream->group != NULL) {
+    ep_stream_group_leave(stream->group, stream);
+  }
   ep_driver_stream_release(stream->driver);
   free(stream);
   ep_context_release(context);
@@ -110,7 +177,7 @@ static OrtStatus* ORT_API_CALL ep_stream_on_session_run_end(OrtSyncStreamImpl* b
   return NULL;
 }
 
-OrtSyncStreamImpl* ep_stream_create(EpDevice* device, EpError* error) {
+OrtSyncStreamImpl* ep_stream_create(EpDevice* device, EpStreamGroup* group, EpError* error) {
   EpStream* stream = calloc(1, sizeof *stream);
   if (stream == NULL) {
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
@@ -122,6 +189,10 @@ OrtSyncStreamImpl* ep_stream_create(EpDevice* device, EpError* error) {
   }
   ep_context_retain(device->context);
   stream->device = device;
+  stream->group = group;
+  if (group != NULL) {
+    ep_stream_group_join(group, stream);
+  }
   stream->base.ort_version_supported = device->context->stamp;
   stream->base.Release = ep_stream_release;
   stream->base.GetHandle = ep_stream_get_handle;

@@ -87,18 +87,28 @@ const EpDeviceInfo* ep_driver_device_info(const EpDriverDevice* device) {
   return &device->info;
 }
 
+/* What lies before each allocation, so that freeing it needs no memory. */
+typedef union HostBlock {
+  HostRetirement retirement;
+  char alignment[HOST_ALIGNMENT];
+} HostBlock;
+
 void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
   (void)device;
-  return ep_aligned_alloc(HOST_ALIGNMENT, bytes);
+  if (bytes > SIZE_MAX - sizeof(HostBlock)) {
+    return NULL;
+  }
+  HostBlock* block = ep_aligned_alloc(HOST_ALIGNMENT, sizeof *block + bytes);
+  return block == NULL ? NULL : block + 1;
 }
 
-static void host_free(void* memory, size_t bytes) {
-  (void)bytes;
-  ep_aligned_free(memory);
+static void host_block_free(HostRetirement* retirement) {
+  ep_aligned_free(retirement);
 }
 
 void ep_driver_free(EpDriverDevice* device, void* memory) {
-  host_queues_retire(&device->queues, host_free, memory, 0);
+  HostBlock* block = (HostBlock*)memory - 1;
+  host_queues_retire(&device->queues, &block->retirement, host_block_free);
 }
 
 bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** stream, EpError* error) {
@@ -126,10 +136,6 @@ EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* nativ
 
 bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
   return host_stream_flush(stream, error);
-}
-
-bool ep_driver_device_flush(EpDriverDevice* device, EpError* error) {
-  return host_queues_flush(&device->queues, error);
 }
 
 typedef struct HostCopyTask {

@@ -18,6 +18,7 @@
 #endif
 
 struct EpDriverMemory {
+  HostRetirement retirement; /* First, so that one is found from the other. */
   EpDriverDevice* device;
   char* mapping; /* Null for a host allocation, which stays the application's. */
   size_t mapping_bytes;
@@ -98,8 +99,10 @@ static bool host_map_fd(EpDriverMemory* memory, const EpMemoryRequest* request, 
   return true;
 }
 
-static void host_unmap(void* mapping, size_t bytes) {
-  (void)munmap(mapping, bytes);
+static void host_memory_unmap(HostRetirement* retirement) {
+  EpDriverMemory* memory = (EpDriverMemory*)retirement;
+  (void)munmap(memory->mapping, memory->mapping_bytes);
+  free(memory);
 }
 
 /* msync reports an unmapped page; asynchronously it does nothing else. */
@@ -115,9 +118,8 @@ static bool host_map_fd(EpDriverMemory* memory, const EpMemoryRequest* request, 
                  request->type->name);
 }
 
-static void host_unmap(void* mapping, size_t bytes) {
-  (void)mapping;
-  (void)bytes;
+static void host_memory_unmap(HostRetirement* retirement) {
+  free(retirement);
 }
 
 static bool host_is_mapped(void* address, size_t bytes) {
@@ -160,10 +162,11 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
 }
 
 void ep_driver_memory_release(EpDriverMemory* memory) {
-  if (memory->mapping != NULL) {
-    host_queues_retire(&memory->device->queues, host_unmap, memory->mapping, memory->mapping_bytes);
+  if (memory->mapping == NULL) {
+    free(memory);
+  } else {
+    host_queues_retire(&memory->device->queues, &memory->retirement, host_memory_unmap);
   }
-  free(memory);
 }
 
 #ifdef __linux__

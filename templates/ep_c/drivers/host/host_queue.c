@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Freed by whoever comes last: the owner, the worker, or a flush. */
+/* Freed by the owner or the worker, whoever comes last. */
 struct EpDriverStream {
   HostQueues* queues;
   EpDriverStream* next;
@@ -18,14 +18,6 @@ struct EpDriverStream {
   void (*ended)(void* argument);
   void* argument;
 };
-
-/* One for all streams that hold a task for it, and one for its creator. */
-typedef struct HostRetirement {
-  atomic_size_t references;
-  void (*done)(void* address, size_t bytes);
-  void* address;
-  size_t bytes;
-} HostRetirement;
 
 typedef struct HostRetireTask {
   HostTask base;
@@ -184,8 +176,7 @@ bool host_stream_flush(EpDriverStream* stream, EpError* error) {
 
 static void host_retirement_release(HostRetirement* retirement) {
   if (atomic_fetch_sub_explicit(&retirement->references, 1, memory_order_acq_rel) == 1) {
-    retirement->done(retirement->address, retirement->bytes);
-    free(retirement);
+    retirement->done(retirement);
   }
 }
 
@@ -213,16 +204,9 @@ static void host_stream_retire(EpDriverStream* stream, HostRetirement* retiremen
   ep_mutex_unlock(&stream->mutex);
 }
 
-void host_queues_retire(HostQueues* queues, void (*done)(void* address, size_t bytes),
-                        void* address, size_t bytes) {
-  HostRetirement* retirement = malloc(sizeof *retirement);
-  if (retirement == NULL) {
-    EpError ignored;
-    (void)host_queues_flush(queues, &ignored);
-    done(address, bytes);
-    return;
-  }
-  *retirement = (HostRetirement){.done = done, .address = address, .bytes = bytes};
+void host_queues_retire(HostQueues* queues, HostRetirement* retirement,
+                        void (*done)(HostRetirement* retirement)) {
+  retirement->done = done;
   atomic_init(&retirement->references, 1);
   ep_mutex_lock(&queues->mutex);
   for (EpDriverStream* stream = queues->streams; stream != NULL; stream = stream->next) {
@@ -230,43 +214,4 @@ void host_queues_retire(HostQueues* queues, void (*done)(void* address, size_t b
   }
   ep_mutex_unlock(&queues->mutex);
   host_retirement_release(retirement);
-}
-
-/* All streams, with a use of each, in an array that the caller frees. */
-static bool host_queues_hold(HostQueues* queues, EpDriverStream*** held, size_t* count) {
-  *count = 0;
-  ep_mutex_lock(&queues->mutex);
-  for (EpDriverStream* stream = queues->streams; stream != NULL; stream = stream->next) {
-    ++*count;
-  }
-  *held = malloc((*count + 1) * sizeof **held);
-  size_t i = 0;
-  for (EpDriverStream* stream = queues->streams; *held != NULL && stream != NULL;
-       stream = stream->next) {
-    ep_mutex_lock(&stream->mutex);
-    ++stream->users;
-    ep_mutex_unlock(&stream->mutex);
-    (*held)[i++] = stream;
-  }
-  ep_mutex_unlock(&queues->mutex);
-  return *held != NULL;
-}
-
-bool host_queues_flush(HostQueues* queues, EpError* error) {
-  EpDriverStream** held = NULL;
-  size_t count = 0;
-  if (!host_queues_hold(queues, &held, &count)) {
-    return ep_fail(error, ORT_FAIL, "out of memory");
-  }
-  bool good = true;
-  for (size_t i = 0; i < count; ++i) {
-    EpError first;
-    if (!host_stream_flush(held[i], &first) && good) {
-      *error = first;
-      good = false;
-    }
-    host_stream_drop(held[i]);
-  }
-  free(held);
-  return good;
 }

@@ -16,6 +16,13 @@ typedef struct HostTask {
   bool (*run)(struct HostTask* task, EpError* error);
 } HostTask;
 
+/** What happens once the streams are done with something: one reference for each of them that holds
+ *  a task for it, and one while they are asked. */
+typedef struct HostRetirement {
+  atomic_size_t references;
+  void (*done)(struct HostRetirement* retirement);
+} HostRetirement;
+
 /** The streams of a device. */
 typedef struct HostQueues {
   EpMutex mutex;
@@ -40,11 +47,10 @@ void host_stream_push(EpDriverStream* stream, HostTask* task);
 /** Blocks until what is enqueued now is done; hands over the first error since the last flush. */
 bool host_stream_flush(EpDriverStream* stream, EpError* error);
 
-/** Calls `done(address, bytes)` when all streams have done what they hold now; at once if they are
- *  idle. Blocks only when memory is short. */
-void host_queues_retire(HostQueues* queues, void (*done)(void* address, size_t bytes),
-                        void* address, size_t bytes);
-/** Flushes every stream. */
-bool host_queues_flush(HostQueues* queues, EpError* error);
+/** Calls `done(retirement)` when all streams have done what they hold now; at once if they are
+ *  idle. The caller has allocated `retirement`, usually within the object that is to go. Blocks only
+ *  when memory is short. */
+void host_queues_retire(HostQueues* queues, HostRetirement* retirement,
+                        void (*done)(HostRetirement* retirement));
 
 #endif /* HOST_QUEUE_H_ */
