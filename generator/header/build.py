@@ -39,7 +39,7 @@ _EXPRESSION = re.compile(r"[\w\s()<>|&+*~/%^-]+\Z")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _SUFFIXED = re.compile(r"\b0[xX][0-9a-fA-F]+[uUlL]*|\b\d+[uUlL]*")
-_SAL_WORD = re.compile(r"\s*([(),])\s*")
+_SPACED = re.compile(r"\s*,\s*|(?<=\()\s+|^\s+|\s+(?=\))")
 
 
 class _Refused(Exception):
@@ -466,8 +466,10 @@ class Builder:
 
 def sal_words(words: list[str]) -> tuple[str, ...]:
     """The SAL annotations among lifted words, spelled in one way."""
-    return tuple(
-        _SAL_WORD.sub(lambda m: ", " if m[1] == "," else m[1], w) if "(" in w else w
-        for w in words
-        if mark.is_annotation(w)
-    )
+    return tuple(_spelled(w) if "(" in w else w for w in words if mark.is_annotation(w))
+
+
+def _spelled(word: str) -> str:
+    name, _, arguments = word.partition("(")
+    spaced = _SPACED.sub(lambda match: ", " if "," in match[0] else "", arguments)
+    return f"{name.rstrip()}({spaced}"

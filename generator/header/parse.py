@@ -18,9 +18,12 @@ _TOKENS = re.compile(r"[{}();]")
 _STRUCT = re.compile(r"\s*(?:typedef\s+)?(?:const\s+)?(struct|union)\s*([A-Za-z_]\w*)?\s*\{", re.S)
 _TAG = re.compile(r"\s*(?:typedef\s+)?(?:const\s+)?(?:struct|union|enum)\s+([A-Za-z_]\w*)")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
-_DECLARED = re.compile(
-    r"\(\s*\*\s*(?:const\s+)?([A-Za-z_]\w*)\s*\)\s*\(|([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*$|([A-Za-z_]\w*)\s*\("
+_DECLARED = (
+    re.compile(r"\(\s*\*\s*(?:const\s+)?([A-Za-z_]\w*)\s*\)\s*\("),
+    re.compile(r"([A-Za-z_]\w*)\s*\("),
+    re.compile(r"([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*$"),
 )
+"""Where the declared name stands: in a function pointer, a function, a plain declaration."""
 _POSITION = re.compile(r"^[^:]*:(\d+)(?::(\d+))?: (.*)", re.S)
 _MAX_DEPTH = 200
 _NESTED = re.compile(r"[()\[\]{}*]")
@@ -217,8 +220,11 @@ def _symbol(body: str) -> str:
 def _declared(member: str) -> str:
     """The name that a declaration probably declares, for the report."""
     text = member.strip().rstrip(";").rstrip()
-    found = _DECLARED.search(text)
-    return next((g for g in found.groups() if g), "") if found else ""
+    for shape in _DECLARED:
+        found = shape.search(text)
+        if found is not None:
+            return found[1]
+    return ""
 
 
 def _trailing_name(text: str) -> str:

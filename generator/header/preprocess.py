@@ -162,7 +162,6 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
         def __init__(self) -> None:
             super().__init__()
             self.faults: list[str] = []
-            self.packed: list[tuple[int, int]] = []
 
         def on_file_open(self, is_system_include: bool, includepath: str) -> io.StringIO:
             number = _number(includepath, len(sources.sources))
@@ -178,14 +177,6 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
         ) -> None:
             self.faults.append(f"{self.source}:0: '{includepath}' cannot be found")
             raise OutputDirective(0)
-
-        def on_directive_handle(
-            self, directive: Any, toks: list[Any], ifpassthru: bool, precedingtoks: list[Any]
-        ) -> Any:
-            number = _number(directive.source or "", len(sources.sources))
-            if directive.value == "pragma" and toks and toks[0].value == "pack" and number >= 0:
-                self.packed.append((number, directive.lineno))
-            return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
 
         def on_directive_unknown(
             self, directive: Any, toks: list[Any], ifpassthru: bool, precedingtoks: list[Any]
@@ -221,6 +212,13 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
         rows[-1].append(tok.value)
     if tool.faults:
         raise _fault(tool.faults[0], sources)
+    packed: list[tuple[int, int]] = []
+    for row, (number, line) in zip(rows, lines, strict=True):
+        if row[0] == "#":
+            directive = "".join(row)[1:].lstrip()
+            if _PRAGMA_PACK.match(directive) and number >= 0 and sources.sources[number].own:
+                packed.append((number, line))
+            row.clear()
     macros: dict[str, tuple[str, int, int]] = {}
     for name, macro in tool.macros.items():
         number = _number(getattr(macro, "source", None) or "", len(sources.sources))
@@ -231,7 +229,7 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
         "\n".join([PROLOGUE, *("".join(row) for row in rows)]),
         [(-1, 0), *lines],
         macros,
-        [place for place in tool.packed if sources.sources[place[0]].own],
+        packed,
         "pcpp",
     )
 
