@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 
 from ._abi import ENUMS
 from ._types import get
@@ -61,15 +60,36 @@ def _converter(word: str) -> Callable[[Any], Any]:
     return int
 
 
+class _Failed:
+    """A callback that failed, for Python's own report of errors that nobody can catch."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        self.name = name
+        self.error = error
+
+    def __call__(self) -> None:
+        raise self.error
+
+    def __repr__(self) -> str:
+        return f"<callback {self.name}>"
+
+    def report(self) -> None:
+        """Hand the error to ``sys.unraisablehook``, which only the interpreter itself can do."""
+        ctypes.PYFUNCTYPE(None)(self)()
+
+
 def wrap(
     library: Library, name: str, call: Callable[..., Any], signature: Signature
 ) -> Callable[..., Any]:
-    """A function that C can call in place of ``call``."""
+    """A function that C can call in place of ``call``, and that never raises.
+
+    After an exception ctypes would hand C whatever its result buffer held.
+    """
     if not callable(call):
         raise TypeError(f"{name}: a function was expected, not {type(call).__name__}")
     convert = _converter(signature.result)
     members = [(at, get(word)) for at, word in enumerate(signature.params) if word in ENUMS]
-    nothing = None if convert in (_nothing, address_of) or signature.result == "text" else 0
+    zero = 0 if convert in (bool, int) else None
 
     def run(*arguments: Any) -> Any:
         try:
@@ -80,12 +100,9 @@ def wrap(
                 arguments = tuple(typed)
             return convert(call(*arguments))
         except BaseException as error:
-            # C cannot carry an exception: it leaves as a status, or is reported here.
             if signature.result == "status":
                 return library.status_of(error, name)
-            report: Any = vars(sys)["UnraisableHookArgs"]
-            told = (type(error), error, error.__traceback__, f"Exception ignored in {name}", call)
-            sys.unraisablehook(report(told))
-            return nothing
+            _Failed(name, error).report()
+            return zero
 
     return run

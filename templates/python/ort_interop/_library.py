@@ -242,21 +242,25 @@ class Library:
         """
         from ._callbacks import wrap
 
-        struct = self.bind(kind())
         about: Any = kind
+        if about._since_ > self.api_version:
+            raise NotSupportedByHost(
+                kind.__name__, about._since_, self.api_version, self.version, self.path
+            )
+        struct = self.bind(kind())
         if about._version_field_:
             setattr(struct, about._version_field_, self.stamp(kind))
         for name, value in fields.items():
-            field = getattr(kind, name, None)
-            if field is None:
+            since = about._field_since_.get(name)
+            if since is None:
                 raise TypeError(f"{kind.__name__} has no field {name!r}")
-            if not isinstance(field, Slot):
-                setattr(struct, name, value)
-            elif field.since <= self.api_version:
-                if value is not None and not isinstance(value, field.callback):
-                    whole = f"{kind.__name__}.{name}"
-                    value = field.callback(wrap(self, whole, value, field.signature))
-                setattr(struct, name, value)
+            if since > self.api_version:
+                continue
+            field = getattr(kind, name)
+            if isinstance(field, Slot) and not isinstance(value, (type(None), field.callback)):
+                whole = f"{kind.__name__}.{name}"
+                value = field.callback(wrap(self, whole, value, field.signature))
+            setattr(struct, name, value)
         if isinstance(struct, Implementation):
             self._alive[id(struct)] = struct
         return struct

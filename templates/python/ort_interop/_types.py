@@ -397,6 +397,7 @@ def _make_struct(name: str) -> Any:
             "_kind_": kind,
             "_since_": int(since),
             "_version_field_": version_field if version_field != "-" else "",
+            "_field_since_": {field: int(since_field) for field, since_field, _ in rows},
         },
     )
     # A struct may point to itself, so it is known before its fields are.
