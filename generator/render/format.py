@@ -31,33 +31,40 @@ def format_all(outputs: Sequence[Output], style: Path) -> dict[str, str]:
 
     Raises :class:`RenderErrors` with a problem for each file that cannot be formatted or parsed.
     """
-    formatted = [o for o in outputs if not o.verbatim]
-    problems: list[Problem] = []
+    in_clang = [o for o in outputs if _for_clang(o)]
     texts = {o.path: o.text for o in outputs}
-    with _ClangFormat([o for o in formatted if o.language == "c"], style) as clang:
-        for output in formatted:
-            if output.language == "python":
+    problems: list[Problem] = []
+    with _ClangFormat(in_clang, style) as clang:
+        for output in outputs:
+            if _for_clang(output):
+                continue
+            if output.language == "python" and not output.verbatim:
                 try:
                     texts[output.path] = _black(output)
                 except RenderErrors as error:
                     problems.extend(error.problems)
+                    continue
+            problems.extend(parse(output.path, texts[output.path], output.language))
         try:
             texts.update(clang.result())
         except RenderErrors as error:
             problems.extend(error.problems)
-    failed = {p.loc.file for p in problems}
-    for output in outputs:
-        if output.path not in failed:
-            problems.extend(parse(output.path, texts[output.path], output.language))
+        else:
+            for output in in_clang:
+                problems.extend(parse(output.path, texts[output.path], output.language))
     if problems:
         raise RenderErrors(problems)
     return texts
 
 
+def _for_clang(output: Output) -> bool:
+    return output.language == "c" and not output.verbatim
+
+
 def parse(path: str, text: str, language: str) -> list[Problem]:
     """What is wrong with a text as a file of its language; empty when it can be read."""
     hint = "correct the template that renders this file"
-    if not text.endswith("\n") and text:
+    if text and not text.endswith("\n"):
         return [Problem(Location(path, text.count("\n") + 1), "no newline at the end", hint)]
     if language == "python":
         try:
