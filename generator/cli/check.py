@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from ..render.data import data_folder
 from ..render.find_header import find_header
+from .reporting import Wanted, finish, report_options
 
 
 @click.command("check")
@@ -17,8 +19,22 @@ from ..render.find_header import find_header
 @click.option(
     "--header",
     type=click.Path(path_type=Path),
-    required=True,
-    help="An onnxruntime_c_api.h, or the folder it is in.",
+    help="An onnxruntime_c_api.h, or the folder it is in (default: ORT_INCLUDE_DIR, or an installed one).",
+)
+@click.option(
+    "-I",
+    "--include",
+    "include_dirs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A further folder of included headers.",
+)
+@click.option(
+    "--view",
+    type=click.Choice(["both", "linux", "windows"]),
+    default="both",
+    show_default=True,
+    help="As which platform's compiler to read the header.",
 )
 @click.option(
     "--preprocessor",
@@ -27,22 +43,41 @@ from ..render.find_header import find_header
     show_default=True,
     help="The system's C compiler, pure Python, or the first where there is one.",
 )
-def command(spec_dir: Path | None, header: Path, preprocessor: str) -> int:
+@click.option("--docs", is_flag=True, help="Check the header's documentation comments as well.")
+@report_options
+def command(
+    wanted: Wanted,
+    spec_dir: Path | None,
+    header: Path | None,
+    include_dirs: tuple[Path, ...],
+    view: str,
+    preprocessor: str,
+    docs: bool,
+) -> int:
     """Compare the spec with an ONNX Runtime header, for the release that the header declares.
 
     Exits with 0 if they agree, 1 if they differ, 2 if they could not be compared.
     """
-    found = find_header(header, {})
-    assert found is not None
-    from ..drift.check import NOT_CHECKED, report_lines, run_check
+    found = find_header(header, os.environ)
+    if found is None:
+        raise click.UsageError("no header found: give --header, or set ORT_INCLUDE_DIR")
+    from ..drift.check import NOT_CHECKED, VIEWS, run_check
     from ..spec import load_spec
 
     model = load_spec(spec_dir or data_folder("spec"))
-    result = run_check(model, found.path, preprocessor=preprocessor)
-    for line in report_lines(result.findings):
-        click.echo(line)
-    not_checked = result.exit_code == NOT_CHECKED
-    click.echo(f"error: {result.message}" if not_checked else result.message, err=not_checked)
-    if result.hint:
-        click.echo(f"    hint: {result.hint}", err=not_checked)
-    return result.exit_code
+    views = VIEWS if view == "both" else (view,)
+    result = run_check(
+        model, found.path, views=views, preprocessor=preprocessor, include_dirs=include_dirs
+    )
+    if result.exit_code == NOT_CHECKED:
+        click.echo(f"error: {result.message}", err=True)
+        if result.hint:
+            click.echo(f"    hint: {result.hint}", err=True)
+        return NOT_CHECKED
+    findings = list(result.findings)
+    if docs:
+        from ..drift.lint_docs import lint_docs
+
+        findings += lint_docs(result.headers[0], found.path, include_dirs, model)
+    expected = f"the spec of 1.{result.compared_with}"
+    return finish(wanted, "check", expected, f"{result.header} (1.{result.release})", findings)

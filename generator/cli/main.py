@@ -16,7 +16,10 @@ from .. import __version__
 
 _COMMANDS = {
     "check": "Compare the spec with an ONNX Runtime header.",
+    "diff": "Show what changed between two headers or recorded releases.",
     "generate": "Render the spec into bindings, headers, plugin EPs and tests.",
+    "lint-docs": "Find faults in the documentation comments of a header.",
+    "rules": "List or explain the rules of the findings.",
     "schema": "Print the JSON schema of the spec files.",
 }
 
@@ -28,7 +31,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        found: click.Command = import_module(f"{__package__}.{name}").command
+        found: click.Command = import_module(f"{__package__}.{name.replace('-', '_')}").command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -412,3 +412,21 @@ RULES: dict[str, Rule] = {
     for severity, group in _GROUPS
     for name, title, description, hint in group
 }
+
+
+def page() -> str:
+    """All rules as the Markdown page that is kept in ``docs/rules.md``."""
+    lines = [
+        "# Rules",
+        "",
+        "What `check`, `diff` and `lint-docs` find. Printed by `ort-interop-gen rules --markdown`.",
+        "A severity can be set by rule, with a reason: see [ci.md](ci.md).",
+    ]
+    for severity, _ in _GROUPS:
+        lines += ["", f"## {severity.value}", ""]
+        for rule in RULES.values():
+            if rule.severity is severity:
+                lines += [f"### {rule.id}", "", f"**{rule.title}.** {rule.description}"]
+                lines += ["", f"What to do: {rule.hint}.", ""]
+        lines.pop()
+    return "\n".join(lines) + "\n"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from ...spec.abi import Location
 from ..finding import Finding
 from ..rules import RULES
-from .model import FAIL_ON, Report
+from .model import FAIL_ON, ORDER, Report
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -17,7 +17,7 @@ def render(report: Report, color: bool = False) -> str:
     """One suite a severity.  A finding that does not fail the run is a skipped case with its text."""
     root = ElementTree.Element("testsuites", name=f"ort-interop-gen {report.command}")
     broken = {f.rule for f in report.findings}
-    for severity in dict.fromkeys([r.severity for r in RULES.values()]):
+    for severity in ORDER:
         suite = ElementTree.SubElement(root, "testsuite", name=severity.value)
         found = [f for f in report.findings if f.severity is severity]
         for finding in found:

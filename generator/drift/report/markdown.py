@@ -34,7 +34,7 @@ def render(report: Report, color: bool = False) -> str:
             f"\n#### {_ICONS[severity]} {severity.value} ({len(group)})\n\n"
             "| symbol | what | expected → actual | where |\n| --- | --- | --- | --- |\n"
         )
-        rows = []
+        rows: list[str] = []
         room -= len(head) + 120
         for finding in group:
             row = _row(report, finding)

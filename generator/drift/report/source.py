@@ -50,8 +50,10 @@ def difference(expected: str, actual: str) -> Difference:
     return Difference(expected, actual, tuple(removed), tuple(added))
 
 
-def changed_words(text: str, spans: tuple[Span, ...]) -> set[str]:
-    """The identifiers and numbers inside some spans."""
+def changed_words(text: str, spans: tuple[Span, ...], other: str) -> set[str]:
+    """The identifiers and numbers inside some spans; none where the other side has nothing at all."""
+    if not other:
+        return set()
     return {w for start, end in spans for w in re.findall(r"\w+", text[start:end])}
 
 
@@ -82,6 +84,8 @@ class Sources:
         if not 0 < loc.line <= len(lines):
             return []
         found = [_excerpt(loc.line, lines[loc.line - 1], words)]
+        if loc.file.endswith(".json"):  # a record has a line for each declaration
+            lines = lines[: loc.line]
         for number in range(loc.line + 1, min(loc.line + 12, len(lines)) + 1):
             previous, text = lines[number - 2], lines[number - 1]
             if len(found) == 3 or not text.strip() or previous.rstrip().endswith((";", "}")):

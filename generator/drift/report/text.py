@@ -79,10 +79,24 @@ class _Writer:
         yield from (f"  {line}" for line in finding.message.splitlines())
         between = difference(finding.expected, finding.actual)
         sides = (
-            ("expected", finding.expected, finding.spec_loc, between.removed, "red"),
-            ("actual", finding.actual, finding.header_loc, between.added, "green"),
+            (
+                "expected",
+                finding.expected,
+                finding.actual,
+                finding.spec_loc,
+                between.removed,
+                "red",
+            ),
+            (
+                "actual",
+                finding.actual,
+                finding.expected,
+                finding.header_loc,
+                between.added,
+                "green",
+            ),
         )
-        for name, text, loc, spans, color in sides:
+        for name, text, other, loc, spans, color in sides:
             place = self.place(loc)
             if not text and not place:
                 continue
@@ -92,7 +106,7 @@ class _Writer:
                 yield f"  {'':9} {underline}"
             if place:
                 yield f"    {self.style('-->', fg='blue')} {place}"
-                words = changed_words(text, spans)
+                words = changed_words(text, spans, other)
                 for excerpt in self.sources.excerpt(loc, words, finding.symbol):
                     yield from self.excerpt(excerpt, color)
         if finding.hint:

@@ -1,0 +1,66 @@
+"""``ort-interop-gen lint-docs``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ..render.data import data_folder
+from ..render.find_header import find_header
+from .reporting import Wanted, finish, report_options
+
+
+@click.command("lint-docs")
+@click.option(
+    "--spec-dir", type=click.Path(path_type=Path), help="The spec (default: the package's own)."
+)
+@click.option(
+    "--header",
+    type=click.Path(path_type=Path),
+    help="An onnxruntime_c_api.h, or the folder it is in (default: ORT_INCLUDE_DIR, or an installed one).",
+)
+@click.option(
+    "-I",
+    "--include",
+    "include_dirs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A further folder of included headers.",
+)
+@click.option(
+    "--preprocessor",
+    type=click.Choice(["auto", "cc", "python"]),
+    default="auto",
+    show_default=True,
+    help="The system's C compiler, pure Python, or the first where there is one.",
+)
+@report_options
+def command(
+    wanted: Wanted,
+    spec_dir: Path | None,
+    header: Path | None,
+    include_dirs: tuple[Path, ...],
+    preprocessor: str,
+) -> int:
+    """Find faults in the documentation comments of a header and what it includes.
+
+    Exits with 0 if there are none, 1 if there are some, 2 if the header could not be read.
+    """
+    found = find_header(header, os.environ)
+    if found is None:
+        raise click.UsageError("no header found: give --header, or set ORT_INCLUDE_DIR")
+    from ..drift.lint_docs import lint_docs
+    from ..header.errors import HeaderError
+    from ..header.reader import read_header
+    from ..spec import Problem, SpecErrors, load_spec
+
+    model = load_spec(spec_dir or data_folder("spec"))
+    try:
+        result = read_header(found.path, preprocessor=preprocessor, include_dirs=include_dirs)
+    except HeaderError as error:
+        raise SpecErrors([Problem(error.loc, error.message, error.hint)]) from None
+    findings = lint_docs(result, found.path, include_dirs, model)
+    label = f"{result.files[0]} (1.{result.abi.api_version})"
+    return finish(wanted, "lint-docs", label, label, findings)

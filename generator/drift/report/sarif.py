@@ -1,0 +1,131 @@
+"""The report as SARIF 2.1.0, which code scanning services and editors show beside the code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ... import __version__
+from ...spec.abi import Location
+from ..finding import Finding, Severity
+from ..rules import RULES, Rule
+from .model import Report, fingerprint
+
+SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
+ROOT_ID = "SRCROOT"
+_LEVELS = {
+    Severity.BREAKING: "error",
+    Severity.UNREADABLE: "error",
+    Severity.SOURCE: "warning",
+    Severity.CONTRACT: "warning",
+    Severity.ADDITIVE: "note",
+    Severity.DOCUMENTATION: "note",
+}
+
+
+def render(report: Report, color: bool = False) -> str:
+    """One run with every registered rule; accepted findings are results that are suppressed."""
+    numbers = {rule: index for index, rule in enumerate(RULES)}
+    results = [_result(report, f, numbers) for f in report.findings]
+    for accepted in report.accepted:
+        result = _result(report, accepted.finding, numbers)
+        result["suppressions"] = [{"kind": "external", "justification": accepted.reason}]
+        results.append(result)
+    run = {
+        "tool": {
+            "driver": {
+                "name": "ort-interop-gen",
+                "semanticVersion": __version__,
+                "rules": [_rule(report, rule) for rule in RULES.values()],
+            }
+        },
+        "automationDetails": {"id": f"ort-interop-gen/{report.command}/"},
+        "originalUriBaseIds": {
+            ROOT_ID: {"description": {"text": "The root folder of the checked repository."}}
+        },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {
+                "executionSuccessful": True,
+                "exitCode": report.exit_code,
+                "toolExecutionNotifications": [
+                    {"level": "note", "message": {"text": text}}
+                    for text in (
+                        *report.notes,
+                        *(f"stale baseline entry: {s}" for s in report.stale),
+                    )
+                ],
+            }
+        ],
+        "results": results,
+    }
+    log = {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rule(report: Report, rule: Rule) -> dict[str, Any]:
+    severity = next(
+        (o.severity for o in report.overrides if o.rule == rule.id and o.severity), rule.severity
+    )
+    return {
+        "id": rule.id,
+        "name": "".join(word.capitalize() for word in rule.id.split("-")),
+        "shortDescription": {"text": f"{rule.title}."},
+        "fullDescription": {"text": rule.description},
+        "help": {"text": f"{rule.hint[0].upper()}{rule.hint[1:]}."},
+        "defaultConfiguration": {"level": _LEVELS[severity]},
+        "properties": {"tags": [rule.severity.value]},
+    }
+
+
+def _result(report: Report, finding: Finding, numbers: dict[str, int]) -> dict[str, Any]:
+    text = f"{finding.symbol}: {finding.message}" if finding.symbol else finding.message
+    if finding.expected or finding.actual:
+        text += (
+            f"\nExpected: {finding.expected or 'nothing'}\nActual: {finding.actual or 'nothing'}"
+        )
+    if finding.hint:
+        text += f"\nHint: {finding.hint}"
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": numbers[finding.rule],
+        "level": _LEVELS[finding.severity],
+        "message": {"text": text},
+        "partialFingerprints": {"finding/v1": fingerprint(finding)},
+    }
+    sides = [
+        (finding.header_loc, "the header's side"),
+        (finding.spec_loc, "the expected side"),
+    ]
+    placed = [(loc, what) for loc, what in sides if report.place(loc) is not None]
+    placed.sort(key=lambda side: not _inside(report, side[0]))
+    if placed:
+        location = _location(report, placed[0][0])
+        if finding.symbol:
+            location["logicalLocations"] = [{"fullyQualifiedName": finding.symbol}]
+        result["locations"] = [location]
+    if len(placed) > 1:
+        result["relatedLocations"] = [
+            {"id": 1, **_location(report, placed[1][0]), "message": {"text": placed[1][1]}}
+        ]
+    return result
+
+
+def _inside(report: Report, loc: Location) -> bool:
+    """Whether code scanning can show the file: only what is in the repository."""
+    return not Path(report.place(loc) or "/").is_absolute()
+
+
+def _location(report: Report, loc: Location) -> dict[str, Any]:
+    path = report.place(loc) or ""
+    if _inside(report, loc):
+        artifact = {"uri": quote(path), "uriBaseId": ROOT_ID}
+    else:
+        artifact = {"uri": Path(path).as_uri()}
+    # A place without a line is the whole file; services want a region all the same.
+    region = {"startLine": max(loc.line, 1)}
+    if loc.column:
+        region["startColumn"] = loc.column
+    return {"physicalLocation": {"artifactLocation": artifact, "region": region}}
