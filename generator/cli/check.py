@@ -62,9 +62,9 @@ def command(
     if found is None:
         raise click.UsageError("no header found: give --header, or set ORT_INCLUDE_DIR")
     from ..drift.check import NOT_CHECKED, VIEWS, run_check
-    from ..spec import load_spec
+    from ..spec.cache import CachedReleases
 
-    model = load_spec(spec_dir or data_folder("spec"))
+    model = CachedReleases(spec_dir or data_folder("spec"))
     views = VIEWS if view == "both" else (view,)
     result = run_check(
         model, found.path, views=views, preprocessor=preprocessor, include_dirs=include_dirs

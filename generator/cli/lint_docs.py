@@ -54,9 +54,10 @@ def command(
     from ..drift.lint_docs import lint_docs
     from ..header.errors import HeaderError
     from ..header.reader import read_header
-    from ..spec import Problem, SpecErrors, load_spec
+    from ..spec import Problem, SpecErrors
+    from ..spec.cache import CachedReleases
 
-    model = load_spec(spec_dir or data_folder("spec"))
+    model = CachedReleases(spec_dir or data_folder("spec"))
     try:
         result = read_header(found.path, preprocessor=preprocessor, include_dirs=include_dirs)
     except HeaderError as error:

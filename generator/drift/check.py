@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..header.errors import HeaderError
 from ..header.reader import HeaderResult, read_views
-from ..spec.model import Model
+from ..spec.cache import Releases
 from .compare import compare, severity_order
 from .finding import Finding, Severity
 
@@ -34,7 +34,7 @@ class CheckResult:
 
 
 def run_check(
-    model: Model,
+    model: Releases,
     header: Path | str,
     *,
     views: Sequence[str] = VIEWS,

@@ -16,7 +16,7 @@ from ..header.reader import HeaderResult
 from ..header.sources import Source, SourceSet
 from ..spec.abi import NOWHERE, Abi, Doc, Function, Location, Param, Struct
 from ..spec.ctype import Named, Pointer, declare
-from ..spec.model import Model
+from ..spec.cache import Releases
 from .finding import Finding, Severity
 from .rules import RULES
 
@@ -47,7 +47,7 @@ def lint_docs(
     header: HeaderResult,
     path: Path,
     include_dirs: Sequence[Path] = (),
-    model: Model | None = None,
+    model: Releases | None = None,
 ) -> list[Finding]:
     """All faults, in the order of the files.  With a spec, ``\\since`` is checked against it."""
     sources = SourceSet(header.files[0] if header.files else path, [*include_dirs])
