@@ -43,8 +43,8 @@ static void rig_open(Rig* rig, const char* ort_path, const char* ep_path) {
   client_open(&rig->client, ort_path, ep_path);
   const Client* client = &rig->client;
   rig->fds = client_open_fds();
-  OK(client, client->interop->CreateExternalResourceImporterForDevice(client->device,
-                                                                      &rig->importer));
+  OK(client,
+     client->interop->CreateExternalResourceImporterForDevice(client->device, &rig->importer));
   CHECK(rig->importer != NULL);
   rig->memory_fd = ort_interop_host_create_memory("frames", SIZE);
   CHECK(rig->memory_fd >= 0);
@@ -138,11 +138,9 @@ static void test_late_signal(Rig* rig) {
   pthread_t producer;
   CHECK(pthread_create(&producer, NULL, signal_later, rig->shared) == 0);
   double start = client_now_ms();
-  OK(client,
-     client->interop->WaitSemaphore(rig->importer, rig->semaphore, rig->stream, 1));
+  OK(client, client->interop->WaitSemaphore(rig->importer, rig->semaphore, rig->stream, 1));
   client_run(client, rig->session, options, rig->x, &rig->y);
-  OK(client,
-     client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, 2));
+  OK(client, client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, 2));
   double queued = client_now_ms() - start;
   CHECK(queued < 150.0);
   CHECK(rig->outside[HALF / 4] == -1.0f);
@@ -168,11 +166,9 @@ static void test_other_process(Rig* rig) {
   char* arguments[] = {program, mode, number, value, delay, NULL};
   pid_t child = 0;
   OrtRunOptions* options = client_run_options(client, rig->stream, false);
-  OK(client,
-     client->interop->WaitSemaphore(rig->importer, rig->semaphore, rig->stream, 3));
+  OK(client, client->interop->WaitSemaphore(rig->importer, rig->semaphore, rig->stream, 3));
   client_run(client, rig->session, options, rig->x, &rig->y);
-  OK(client,
-     client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, 4));
+  OK(client, client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, 4));
   CHECK(rig->outside[HALF / 4] == -1.0f);
   CHECK(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0);
   CHECK(ort_interop_host_wait(rig->shared, 4, 10000000000) == 0);
