@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import re
 import struct
 import sys
 import threading
@@ -37,6 +38,18 @@ OUTPUT_OFFSET = 4096
 PRODUCER_DELAY = 0.15
 
 
+COPY = re.compile(rb"\w+: (\w+): \d+ bytes from 0x(\w+) \(\w+\) to 0x(\w+)")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy that the EP logged: by which kernel, or by the data transfer; from where to where."""
+
+    what: str
+    source: int
+    destination: int
+
+
 @dataclass
 class Report:
     """What one run showed."""
@@ -48,10 +61,12 @@ class Report:
     """By way: ``Run`` had returned before the producer signalled."""
     output_right: dict[str, bool] = field(default_factory=dict)
     """By way: the other mapping shows the produced input in the output region."""
+    kernel_in_place: dict[str, bool] = field(default_factory=dict)
+    """By way: the kernel read the input tensor's own bytes and wrote the output tensor's own."""
     tensors_in_region: bool = False
     """Both tensors' addresses lie in the EP's mapping of the memfd, at the offsets asked for."""
-    copies: int = 0
-    """Transfers through the EP's data transfer, which zero copy leaves at none."""
+    transfers: int = 0
+    """Copies that ONNX Runtime asked the EP's data transfer for: none with zero copy."""
 
 
 class Program:
@@ -63,8 +78,18 @@ class Program:
         self.api = api = lib.api
         self.interop = lib.interop_api
 
-        level = ort.OrtLoggingLevel.ORT_LOGGING_LEVEL_WARNING
-        self.env = self.make(ort.OrtEnv, api.ReleaseEnv, api.CreateEnv, level, b"host_zero_copy")
+        # At the verbose level the EP logs every copy that it makes; ctypes needs the callback kept.
+        self.copies: list[Copy] = []
+        self.logger = ort.OrtLoggingFunction(self.log)
+        self.env = self.make(
+            ort.OrtEnv,
+            api.ReleaseEnv,
+            api.CreateEnvWithCustomLogger,
+            self.logger,
+            None,
+            ort.OrtLoggingLevel.ORT_LOGGING_LEVEL_VERBOSE,
+            b"host_zero_copy",
+        )
         name = b"host_zero_copy"
         path = ort.ortchar(os.path.abspath(ep_library))
         api.RegisterExecutionProviderLibrary(self.env, name, path)
@@ -84,6 +109,13 @@ class Program:
             self.device,
             None,
         )
+
+    def log(self, _param: Any, _level: int, *texts: bytes) -> None:
+        """Keep what the log says of copies; the message is the last of the texts."""
+        found = COPY.match(texts[-1])
+        if found:
+            what, source, destination = found.groups()
+            self.copies.append(Copy(what.decode(), int(source, 16), int(destination, 16)))
 
     def make(self, kind: Any, release: Any, create: Callable[..., Any], *args: Any) -> Any:
         """Create an object through its out-parameter and release it when the program ends."""
@@ -281,7 +313,11 @@ def main(library: str | None, ep_library: str) -> Report:
             "IoBinding": lambda: api.RunWithBinding(session, options, binding),
         }
         for at, (way, run) in enumerate(ways.items()):
+            program.copies.clear()
             early, right = run_once(run, program, memory, semaphore, imported, 100.0 * (at + 1))
+            made = Copy("Identity", address, address + OUTPUT_OFFSET)
+            report.kernel_in_place[way] = program.copies == [made]
+            report.transfers += sum(copy.what == "transfer" for copy in program.copies)
             report.ways.append(way)
             report.run_returned_early[way] = early
             report.output_right[way] = right

@@ -28,7 +28,8 @@ static bool ep_context_add_devices(EpContext* context, EpError* error) {
   return true;
 }
 
-EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, EpError* error) {
+EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, const OrtLogger* logger,
+                             EpError* error) {
   const OrtEpApi* ep_api = api->GetEpApi();
   if (ep_api == NULL) {
     (void)ep_fail(error, ORT_NOT_IMPLEMENTED,
@@ -41,6 +42,7 @@ EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, EpError* e
     return NULL;
   }
   context->api = api;
+  context->logger = logger;
   context->ep_api = ep_api;
   context->api_version = api_version;
   context->stamp =
@@ -65,6 +67,9 @@ void ep_context_release(EpContext* context) {
   }
   for (size_t i = 0; i < context->device_count; ++i) {
     context->api->ReleaseMemoryInfo(context->devices[i].memory_info);
+    if (context->devices[i].unlisted_hardware != NULL) {
+      context->ep_api->ReleaseHardwareDevice(context->devices[i].unlisted_hardware);
+    }
   }
   ep_driver_close(context->driver);
   ep_registry_destroy(&context->handles);

@@ -24,12 +24,15 @@ typedef struct EpDevice {
   const EpDeviceInfo* info;
   OrtMemoryInfo* memory_info;           /**< Owned. */
   const OrtMemoryDevice* memory_device; /**< Of `memory_info`. */
+  /** Made where ONNX Runtime lists no hardware for the device; its EP devices refer to it. Owned. */
+  OrtHardwareDevice* unlisted_hardware;
 } EpDevice;
 
 struct EpContext {
   const OrtApi* api;
   const OrtEpApi* ep_api;
-  uint32_t api_version; /**< The host's release, at most EP_API_NEWEST. */
+  const OrtLogger* logger; /**< The environment's, which outlives the factory; may be null. */
+  uint32_t api_version;    /**< The host's release, at most EP_API_NEWEST. */
   /** For `version` and `ort_version_supported` of every struct. A host reads a struct as far as
    *  its stamp says, so it is never above the newest release whose EP structs are known here. */
   uint32_t stamp;
@@ -42,7 +45,8 @@ struct EpContext {
 
 /** Loads the driver and describes its devices. The caller owns a reference. Null, with `error`
  *  written, when that fails; a driver without devices is no failure. */
-EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, EpError* error);
+EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, const OrtLogger* logger,
+                             EpError* error);
 /** Adds a reference. */
 void ep_context_retain(EpContext* context);
 /** Drops a reference, and with the last one everything. Null is ignored. */

@@ -105,22 +105,18 @@ static OrtEpDevice* ep_device_create(const EpDevice* device, OrtEpFactory* facto
 }
 
 /* As ep_device_create(), on a hardware device that ONNX Runtime did not find. */
-static OrtEpDevice* ep_device_create_unlisted(const EpDevice* device, OrtEpFactory* factory,
+static OrtEpDevice* ep_device_create_unlisted(EpDevice* device, OrtEpFactory* factory,
                                               EpError* error) {
-  const OrtEpApi* ep_api = device->context->ep_api;
-  OrtHardwareDevice* hardware = NULL;
-  if (!ep_check(device->context->api,
-                ep_api->CreateHardwareDevice(device->info->hardware_type,
-                                             device->info->hardware_vendor_id,
-                                             device->info->hardware_device_id,
-                                             device->info->hardware_vendor, NULL, &hardware),
+  const EpDeviceInfo* info = device->info;
+  if (device->unlisted_hardware == NULL &&
+      !ep_check(device->context->api,
+                device->context->ep_api->CreateHardwareDevice(
+                    info->hardware_type, info->hardware_vendor_id, info->hardware_device_id,
+                    info->hardware_vendor, NULL, &device->unlisted_hardware),
                 error)) {
     return NULL;
   }
-  OrtEpDevice* ep_device = ep_device_create(device, factory, hardware, error);
-  /* The EP device has a copy. */
-  ep_api->ReleaseHardwareDevice(hardware);
-  return ep_device;
+  return ep_device_create(device, factory, device->unlisted_hardware, error);
 }
 
 static const OrtHardwareDevice* ep_find_hardware(const OrtApi* api, const EpDeviceInfo* info,
@@ -140,7 +136,7 @@ bool ep_devices_offer(EpContext* context, OrtEpFactory* factory,
                       EpError* error) {
   size_t count = 0;
   for (size_t i = 0; i < context->device_count && count < max_ep_devices; ++i) {
-    const EpDevice* device = &context->devices[i];
+    EpDevice* device = &context->devices[i];
     const OrtHardwareDevice* listed =
         ep_find_hardware(context->api, device->info, hardware, hardware_count);
     ep_devices[count] = listed != NULL ? ep_device_create(device, factory, listed, error)

@@ -58,7 +58,6 @@ OrtStatus* CreateEpFactories(const char* registration_name, const OrtApiBase* ba
                              const OrtLogger* logger, OrtEpFactory** factories,
                              size_t max_factories, size_t* factory_count) {
   (void)registration_name;
-  (void)logger;
   uint32_t api_version = 0;
   const OrtApi* api = ep_negotiate(base, &api_version);
   if (api == NULL) {
@@ -71,7 +70,7 @@ OrtStatus* CreateEpFactories(const char* registration_name, const OrtApiBase* ba
     (void)ep_fail_argument(&error, EP_NAME ": max_factories is 0; there is one factory");
     return ep_status(api, &error);
   }
-  EpContext* context = ep_context_create(api, api_version, &error);
+  EpContext* context = ep_context_create(api, api_version, logger, &error);
   if (context != NULL) {
     factories[0] = ep_factory_create(context, &error);
     *factory_count = factories[0] != NULL;

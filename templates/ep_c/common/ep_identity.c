@@ -70,7 +70,7 @@ static OrtStatus* ORT_API_CALL ep_identity_compute(OrtNodeComputeInfo* base, voi
   EpDevice* device = ((EpIdentity*)base)->device;
   EpError error;
   ep_error_clear(&error);
-  (void)ep_tensor_copy_through(device, kernel, &error);
+  (void)ep_tensor_copy_through(device, kernel, "Identity", &error);
   return ep_status(device->context->api, &error);
 }
 

@@ -15,7 +15,7 @@ static OrtStatus* ORT_API_CALL ep_memcpy_compute(OrtKernelImpl* base, OrtKernelC
   EpDevice* device = ((EpMemcpyKernel*)base)->device;
   EpError error;
   ep_error_clear(&error);
-  (void)ep_tensor_copy_through(device, kernel, &error);
+  (void)ep_tensor_copy_through(device, kernel, "Memcpy", &error);
   return ep_status(device->context->api, &error);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ep_config.h"
+#include "ep_trace.h"
 
 bool ep_tensor_view(EpContext* context, const OrtValue* value, const char* name, EpTensorView* view,
                     EpError* error) {
@@ -63,7 +64,8 @@ static bool ep_tensor_shape(const OrtApi* api, const OrtValue* value, int64_t* d
   return known;
 }
 
-bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, EpError* error) {
+bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, const char* what,
+                            EpError* error) {
   EpContext* context = device->context;
   const OrtApi* api = context->api;
   const OrtValue* input = NULL;
@@ -90,5 +92,6 @@ bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, EpError*
       return ep_fail(error, ORT_EP_FAIL, "the run's stream %p is not one of " EP_NAME, native);
     }
   }
+  ep_trace_copy(context, what, &destination, &source);
   return ep_tensor_copy(&destination, &source, stream, error);
 }

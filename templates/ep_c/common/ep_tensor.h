@@ -23,7 +23,8 @@ bool ep_tensor_copy(const EpTensorView* destination, const EpTensorView* source,
                     EpDriverStream* stream, EpError* error);
 
 /** Gives output 0 of `kernel` the shape of input 0, and copies the input to it on the kernel's
- *  stream. `device` is the one that the kernel runs on. */
-bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, EpError* error);
+ *  stream. `device` is the one that the kernel runs on, `what` how the log calls the kernel. */
+bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, const char* what,
+                            EpError* error);
 
 #endif /* EP_TENSOR_H_ */

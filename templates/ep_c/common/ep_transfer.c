@@ -6,6 +6,7 @@
 #include "ep_config.h"
 #include "ep_stream.h"
 #include "ep_tensor.h"
+#include "ep_trace.h"
 
 typedef struct EpTransfer {
   OrtDataTransferImpl base;
@@ -82,6 +83,7 @@ static OrtStatus* ORT_API_CALL ep_transfer_copy_tensors(OrtDataTransferImpl* bas
                                streams == NULL ? NULL : streams[i], i, &steps[i], &error);
   }
   for (size_t i = 0; good && i < count; ++i) {
+    ep_trace_copy(context, "transfer", &steps[i].destination, &steps[i].source);
     good = ep_tensor_copy(&steps[i].destination, &steps[i].source, steps[i].stream, &error);
   }
   free(steps);
