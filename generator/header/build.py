@@ -26,7 +26,7 @@ from ..spec.abi import (
 from ..spec.ctype import Array, CType, FunctionType, Named, Pointer, Record, canonical_base, decay
 from ..spec.layout import compute
 from . import markers as mark
-from .constants import ConstantError, Evaluator, Value, literal
+from .constants import MAX_DEPTH, ConstantError, Evaluator, Value, literal
 from .docs import Docs
 from .errors import UNREADABLE, HeaderError, Unreadable
 from .parse import PLACEHOLDER, Parsed
@@ -63,6 +63,7 @@ class Builder:
         self.bounds = [m.start() for m in _BOUNDS.finditer(marks.text)]
         self.values: dict[str, int] = {}
         self.evaluate = Evaluator(self.values, 32 if self.windows else 64)
+        self.depth = 0
         self.forward: dict[str, tuple[str, Location]] = {}
         self._docs: dict[int, Docs] = {}
 
@@ -129,6 +130,15 @@ class Builder:
     # Types -------------------------------------------------------------------------------------
 
     def ctype(self, node: c_ast.Node) -> CType:
+        if self.depth == MAX_DEPTH:
+            raise _Refused(f"a type nested more than {MAX_DEPTH} levels deep")
+        self.depth += 1
+        try:
+            return self._ctype(node)
+        finally:
+            self.depth -= 1
+
+    def _ctype(self, node: c_ast.Node) -> CType:
         if isinstance(node, c_ast.TypeDecl):
             return self.base(node.type, "const" in node.quals)
         if isinstance(node, c_ast.PtrDecl):

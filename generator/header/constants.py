@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from pycparser import c_ast
 
+MAX_DEPTH = 100
+"""Deeper expressions and types are refused: no API needs them, and Python's stack is finite."""
+
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)([uUlL]*)\Z")
 _CHARACTER = re.compile(r"'(?:\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)|([^\\]))'\Z")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11}
@@ -90,8 +93,19 @@ class Evaluator:
     def __init__(self, names: Mapping[str, int], long_bits: int = 64) -> None:
         self.names = names
         self.long_bits = long_bits
+        self.depth = 0
 
     def __call__(self, node: c_ast.Node) -> Value:
+        """The value of an expression; :class:`ConstantError` says why there is none."""
+        if self.depth == MAX_DEPTH:
+            raise ConstantError(f"an expression nested more than {MAX_DEPTH} levels deep")
+        self.depth += 1
+        try:
+            return self._evaluate(node)
+        finally:
+            self.depth -= 1
+
+    def _evaluate(self, node: c_ast.Node) -> Value:
         if isinstance(node, c_ast.Constant):
             if node.type in ("string", "float", "double"):
                 raise ConstantError(f"{node.value} is not an integer")
