@@ -8,52 +8,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ep_library.h"
-
 #define VULKAN_MAX_EXTENSIONS 16
 
-bool vulkan_failed(EpError *error, const char *call, VkResult result) {
-  return ep_fail(error, ORT_EP_FAIL, EP_NAME ": %s failed: %s (%" PRId32 ")", call,
-                 vulkan_result_name(result), result);
+bool vulkan_failed(EpError* error, const char* call, VkResult result) {
+  const char* name = driver_result_name(result);
+  return ep_fail(error, driver_result_status(result), EP_NAME ": %s failed: %s (%d)", call,
+                 name == NULL ? "unknown result" : name, (int)result);
 }
 
-bool vulkan_out_of_memory(EpError *error) {
+bool vulkan_out_of_memory(EpError* error) {
   return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
 }
 
-/* Fills the table's calls of `level`; the name of a required one that is missing, else null. */
-static const char *vulkan_load(VulkanApi *vk, VulkanLevel level, VkInstance instance,
-                               VkDevice device) {
-  for (size_t i = 0; i < VULKAN_ENTRY_COUNT; ++i) {
-    const VulkanEntry *entry = &vulkan_entries[i];
-    if (entry->level != level) {
-      continue;
-    }
-    PFN_vkVoidFunction call = level == VULKAN_LEVEL_DEVICE
-                                  ? vk->vkGetDeviceProcAddr(device, entry->name)
-                                  : vk->vkGetInstanceProcAddr(instance, entry->name);
-    memcpy((char *)vk + entry->offset, &call, sizeof call);
-    if (call == NULL && entry->required) {
-      return entry->name;
+/* Extensions' calls are the device's own: null where it was made without the extension. */
+static void vulkan_load_extensions(EpDriverDevice* device) {
+  for (const DriverSymbol* symbol = driver_symbols; symbol->name != NULL; ++symbol) {
+    if (symbol->optional) {
+      PFN_vkVoidFunction call = device->vk.vkGetDeviceProcAddr(device->device, symbol->name);
+      memcpy((char*)&device->vk + symbol->slot, &call, sizeof call);
     }
   }
-  return NULL;
 }
 
 /* False when this machine has no Vulkan, or one that is too old: no failure. */
-static bool vulkan_open_instance(EpDriver *driver) {
-  static const char *const names[] = {VULKAN_LIBRARIES};
-  for (size_t i = 0; driver->library == NULL && i < sizeof names / sizeof names[0]; ++i) {
-    driver->library = ep_library_open(names[i]);
-  }
-  if (driver->library == NULL ||
-      !ep_library_symbol(driver->library, "vkGetInstanceProcAddr",
-                         &driver->vk.vkGetInstanceProcAddr,
-                         sizeof driver->vk.vkGetInstanceProcAddr)) {
-    return false;
-  }
+static bool vulkan_open_instance(EpDriver* driver) {
   uint32_t version = 0;
-  if (vulkan_load(&driver->vk, VULKAN_LEVEL_GLOBAL, NULL, NULL) != NULL ||
+  if (!driver_api_open(&driver->vk) ||
       driver->vk.vkEnumerateInstanceVersion(&version) != VK_SUCCESS ||
       version < VK_API_VERSION_1_2) {
     return false;
@@ -71,11 +51,11 @@ static bool vulkan_open_instance(EpDriver *driver) {
     driver->instance = NULL;
     return false;
   }
-  return vulkan_load(&driver->vk, VULKAN_LEVEL_INSTANCE, driver->instance, NULL) == NULL;
+  return true;
 }
 
-static bool vulkan_has_extension(const VkExtensionProperties *found, uint32_t count,
-                                 const char *name) {
+static bool vulkan_has_extension(const VkExtensionProperties* found, uint32_t count,
+                                 const char* name) {
   for (uint32_t i = 0; i < count; ++i) {
     if (strcmp(found[i].extensionName, name) == 0) {
       return true;
@@ -84,35 +64,32 @@ static bool vulkan_has_extension(const VkExtensionProperties *found, uint32_t co
   return false;
 }
 
-static bool vulkan_read_extensions(EpDriverDevice *device, bool *has_pci) {
-  const VulkanApi *vk = &device->vk;
+static bool vulkan_read_extensions(EpDriverDevice* device, bool* has_pci) {
+  const DriverApi* vk = &device->vk;
   uint32_t count = 0;
   if (vk->vkEnumerateDeviceExtensionProperties(device->physical, NULL, &count, NULL) !=
       VK_SUCCESS) {
     return false;
   }
-  VkExtensionProperties *found = calloc((size_t)count + 1, sizeof *found);
+  VkExtensionProperties* found = calloc((size_t)count + 1, sizeof *found);
   bool good = found != NULL && vk->vkEnumerateDeviceExtensionProperties(
                                    device->physical, NULL, &count, found) == VK_SUCCESS;
   if (good) {
 #ifdef _WIN32
-    device->has_win32 =
-        vulkan_has_extension(found, count, VK_KHR_EXTERNAL_MEMORY_WIN32_EXTENSION_NAME) &&
-        vulkan_has_extension(found, count, VK_KHR_EXTERNAL_SEMAPHORE_WIN32_EXTENSION_NAME);
+    device->has_win32 = vulkan_has_extension(found, count, "VK_KHR_external_memory_win32") &&
+                        vulkan_has_extension(found, count, "VK_KHR_external_semaphore_win32");
 #else
-    device->has_fd =
-        vulkan_has_extension(found, count, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) &&
-        vulkan_has_extension(found, count, VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
+    device->has_fd = vulkan_has_extension(found, count, "VK_KHR_external_memory_fd") &&
+                     vulkan_has_extension(found, count, "VK_KHR_external_semaphore_fd");
 #endif
-    device->has_host_pointer =
-        vulkan_has_extension(found, count, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-    *has_pci = vulkan_has_extension(found, count, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME);
+    device->has_host_pointer = vulkan_has_extension(found, count, "VK_EXT_external_memory_host");
+    *has_pci = vulkan_has_extension(found, count, "VK_EXT_pci_bus_info");
   }
   free(found);
   return good;
 }
 
-static void vulkan_read_properties(EpDriverDevice *device, bool has_pci) {
+static void vulkan_read_properties(EpDriverDevice* device, bool has_pci) {
   VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
   VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
@@ -125,11 +102,11 @@ static void vulkan_read_properties(EpDriverDevice *device, bool has_pci) {
     host.pNext = id.pNext;
     id.pNext = &host;
   }
-  VkPhysicalDeviceProperties2 properties = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &id};
+  VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                            .pNext = &id};
   device->vk.vkGetPhysicalDeviceProperties2(device->physical, &properties);
-  const VkPhysicalDeviceProperties *found = &properties.properties;
-  EpDeviceInfo *info = &device->info;
+  const VkPhysicalDeviceProperties* found = &properties.properties;
+  EpDeviceInfo* info = &device->info;
   (void)snprintf(device->name, sizeof device->name, "%s", found->deviceName);
   info->name = device->name;
   bool is_cpu = found->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -152,9 +129,10 @@ static void vulkan_read_properties(EpDriverDevice *device, bool has_pci) {
 }
 
 /* The family with the most queues that compute; false if there is none. */
-static bool vulkan_choose_queues(EpDriverDevice *device) {
+static bool vulkan_choose_queues(EpDriverDevice* device) {
   VkQueueFamilyProperties families[32];
   uint32_t count = 32;
+  device->queue_count = 0;
   device->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &count, families);
   for (uint32_t i = 0; i < count; ++i) {
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0 &&
@@ -170,12 +148,13 @@ static bool vulkan_choose_queues(EpDriverDevice *device) {
 }
 
 /* Describes `physical`; false when the EP cannot use it. */
-static bool vulkan_describe(EpDriver *driver, VkPhysicalDevice physical, EpDriverDevice *device) {
+static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDriverDevice* device) {
   device->driver = driver;
   device->physical = physical;
+  device->own_physical = physical;
   device->vk = driver->vk;
-  VkPhysicalDeviceProperties2 properties = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceProperties2 properties = {.sType =
+                                                VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   driver->vk.vkGetPhysicalDeviceProperties2(physical, &properties);
   bool has_pci = false;
   if (properties.properties.apiVersion < VK_API_VERSION_1_2 ||
@@ -199,18 +178,18 @@ static bool vulkan_describe(EpDriver *driver, VkPhysicalDevice physical, EpDrive
   return true;
 }
 
-static bool vulkan_enumerate(EpDriver *driver, EpError *error) {
+static bool vulkan_enumerate(EpDriver* driver, EpError* error) {
   uint32_t count = 0;
   if (driver->vk.vkEnumeratePhysicalDevices(driver->instance, &count, NULL) != VK_SUCCESS) {
     return true; /* A loader without any driver. */
   }
-  VkPhysicalDevice *found = calloc((size_t)count + 1, sizeof *found);
+  VkPhysicalDevice* found = calloc((size_t)count + 1, sizeof *found);
   if (found == NULL) {
     return vulkan_out_of_memory(error);
   }
   VkResult result = driver->vk.vkEnumeratePhysicalDevices(driver->instance, &count, found);
   for (uint32_t i = 0; result == VK_SUCCESS && i < count; ++i) {
-    EpDriverDevice *device = &driver->devices[driver->device_count];
+    EpDriverDevice* device = &driver->devices[driver->device_count];
     if (driver->device_count < VULKAN_MAX_DEVICES && vulkan_describe(driver, found[i], device)) {
       device->info.memory_device_id = (uint32_t)driver->device_count;
       ep_mutex_init(&device->mutex);
@@ -221,9 +200,9 @@ static bool vulkan_enumerate(EpDriver *driver, EpError *error) {
   return result == VK_SUCCESS || vulkan_failed(error, "vkEnumeratePhysicalDevices", result);
 }
 
-bool ep_driver_open(EpDriver **out, EpError *error) {
+bool ep_driver_open(EpDriver** out, EpError* error) {
   *out = NULL;
-  EpDriver *driver = calloc(1, sizeof *driver);
+  EpDriver* driver = calloc(1, sizeof *driver);
   if (driver == NULL) {
     return vulkan_out_of_memory(error);
   }
@@ -236,7 +215,7 @@ bool ep_driver_open(EpDriver **out, EpError *error) {
   return true;
 }
 
-static void vulkan_device_end(EpDriverDevice *device) {
+static void vulkan_device_end(EpDriverDevice* device) {
   if (device->device != NULL) {
     vulkan_copies_destroy(device);
     vulkan_staging_clear(device);
@@ -247,11 +226,11 @@ static void vulkan_device_end(EpDriverDevice *device) {
   }
 }
 
-void vulkan_driver_retain(EpDriver *driver) {
+void vulkan_driver_retain(EpDriver* driver) {
   atomic_fetch_add_explicit(&driver->references, 1, memory_order_relaxed);
 }
 
-void ep_driver_close(EpDriver *driver) {
+void ep_driver_close(EpDriver* driver) {
   if (driver == NULL ||
       atomic_fetch_sub_explicit(&driver->references, 1, memory_order_acq_rel) != 1) {
     return;
@@ -260,26 +239,27 @@ void ep_driver_close(EpDriver *driver) {
     vulkan_device_end(&driver->devices[i]);
     ep_mutex_destroy(&driver->devices[i].mutex);
   }
-  if (driver->instance != NULL && driver->vk.vkDestroyInstance != NULL) {
+  if (driver->instance != NULL) {
     driver->vk.vkDestroyInstance(driver->instance, NULL);
   }
-  ep_library_close(driver->library);
   free(driver);
 }
 
-size_t ep_driver_device_count(const EpDriver *driver) { return driver->device_count; }
+size_t ep_driver_device_count(const EpDriver* driver) {
+  return driver->device_count;
+}
 
-EpDriverDevice *ep_driver_device(EpDriver *driver, size_t index) { return &driver->devices[index]; }
+EpDriverDevice* ep_driver_device(EpDriver* driver, size_t index) {
+  return &driver->devices[index];
+}
 
-const EpDeviceInfo *ep_driver_device_info(const EpDriverDevice *device) { return &device->info; }
+const EpDeviceInfo* ep_driver_device_info(const EpDriverDevice* device) {
+  return &device->info;
+}
 
 /* Loads the calls of `device->device` and takes its queues. */
-static bool vulkan_device_adopt(EpDriverDevice *device, uint32_t first_queue, EpError *error) {
-  const char *absent = vulkan_load(&device->vk, VULKAN_LEVEL_DEVICE, NULL, device->device);
-  if (absent != NULL) {
-    return ep_fail(error, ORT_EP_FAIL, EP_NAME ": the device of %s has no %s", device->name,
-                   absent);
-  }
+static bool vulkan_device_adopt(EpDriverDevice* device, uint32_t first_queue, EpError* error) {
+  vulkan_load_extensions(device);
   for (uint32_t i = 0; i < device->queue_count; ++i) {
     device->queues[i].streams = 0;
     device->vk.vkGetDeviceQueue(device->device, device->queue_family, first_queue + i,
@@ -289,19 +269,19 @@ static bool vulkan_device_adopt(EpDriverDevice *device, uint32_t first_queue, Ep
   return device->copies != NULL;
 }
 
-static bool vulkan_device_create(EpDriverDevice *device, EpError *error) {
-  const char *extensions[VULKAN_MAX_EXTENSIONS];
+static bool vulkan_device_create(EpDriverDevice* device, EpError* error) {
+  const char* extensions[VULKAN_MAX_EXTENSIONS];
   uint32_t count = 0;
   if (device->has_fd) {
-    extensions[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
-    extensions[count++] = VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME;
+    extensions[count++] = "VK_KHR_external_memory_fd";
+    extensions[count++] = "VK_KHR_external_semaphore_fd";
   }
   if (device->has_win32) {
-    extensions[count++] = VK_KHR_EXTERNAL_MEMORY_WIN32_EXTENSION_NAME;
-    extensions[count++] = VK_KHR_EXTERNAL_SEMAPHORE_WIN32_EXTENSION_NAME;
+    extensions[count++] = "VK_KHR_external_memory_win32";
+    extensions[count++] = "VK_KHR_external_semaphore_win32";
   }
   if (device->has_host_pointer) {
-    extensions[count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+    extensions[count++] = "VK_EXT_external_memory_host";
   }
   static const float priorities[VULKAN_MAX_QUEUES] = {1, 1, 1, 1, 1, 1, 1, 1};
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {
@@ -329,7 +309,7 @@ static bool vulkan_device_create(EpDriverDevice *device, EpError *error) {
   return true;
 }
 
-bool vulkan_device_ready(EpDriverDevice *device, EpError *error) {
+bool vulkan_device_ready(EpDriverDevice* device, EpError* error) {
   ep_mutex_lock(&device->mutex);
   bool good = device->device != NULL;
   if (!good && vulkan_device_create(device, error)) {
@@ -342,13 +322,13 @@ bool vulkan_device_ready(EpDriverDevice *device, EpError *error) {
   return good;
 }
 
-static bool vulkan_has_extension_for(const EpDriverDevice *device, EpNativeKind kind) {
+static bool vulkan_has_extension_for(const EpDriverDevice* device, EpNativeKind kind) {
   return kind == EP_NATIVE_FD      ? device->has_fd
          : kind == EP_NATIVE_WIN32 ? device->has_win32
                                    : device->has_host_pointer;
 }
 
-VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice *device, uint32_t type) {
+VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice* device, uint32_t type) {
   VkPhysicalDeviceExternalBufferInfo info = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
       .usage = vulkan_buffer_usage(device),
@@ -358,25 +338,58 @@ VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice *device
   return properties.externalMemoryProperties.externalMemoryFeatures;
 }
 
-bool ep_driver_can_import_memory(EpDriverDevice *device, const EpHandleType *type) {
+bool ep_driver_can_import_memory(EpDriverDevice* device, const EpHandleType* type) {
   return vulkan_has_extension_for(device, type->kind) &&
          (vulkan_memory_features(device, type->driver_type) &
           VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0;
 }
 
 /* Support for binary semaphores says nothing about timelines, so the question is about those. */
-bool ep_driver_can_import_semaphore(EpDriverDevice *device, const EpHandleType *type) {
+bool ep_driver_can_import_semaphore(EpDriverDevice* device, const EpHandleType* type) {
   VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                         .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
   VkPhysicalDeviceExternalSemaphoreInfo info = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
       .pNext = &timeline,
       .handleType = type->driver_type};
-  VkExternalSemaphoreProperties properties = {
-      .sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
+  VkExternalSemaphoreProperties properties = {.sType =
+                                                  VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
   if (!vulkan_has_extension_for(device, type->kind)) {
     return false;
   }
   device->vk.vkGetPhysicalDeviceExternalSemaphoreProperties(device->physical, &info, &properties);
   return (properties.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT) != 0;
+}
+
+bool vulkan_device_lend(EpDriverDevice* device, const VulkanLoan* loan, EpError* error) {
+  vulkan_device_end(device);
+  device->borrowed = true;
+  device->vk = loan->vk;
+  device->physical = loan->physical;
+  device->device = loan->device;
+  device->queue_family = loan->queue_family;
+  device->queue_count = 1;
+  device->has_address = loan->has_address;
+  if (!vulkan_device_adopt(device, loan->queue, error)) {
+    vulkan_device_restore(device);
+    return false;
+  }
+  if (device->vk.vkGetDeviceProcAddr(device->device, "vkWaitSemaphores") == NULL) {
+    vulkan_device_restore(device);
+    return ep_fail_argument(error, "additional_options: the device was not made for Vulkan 1.2");
+  }
+  /* A call that is there tells which extensions the application has enabled. */
+  device->has_fd = device->vk.vkGetMemoryFdKHR != NULL && device->vk.vkImportSemaphoreFdKHR != NULL;
+  device->has_win32 = device->vk.vkGetMemoryWin32HandlePropertiesKHR != NULL &&
+                      device->vk.vkImportSemaphoreWin32HandleKHR != NULL;
+  device->has_host_pointer = device->vk.vkGetMemoryHostPointerPropertiesEXT != NULL;
+  return true;
+}
+
+void vulkan_device_restore(EpDriverDevice* device) {
+  vulkan_device_end(device);
+  if (device->borrowed) {
+    device->borrowed = false;
+    (void)vulkan_describe(device->driver, device->own_physical, device);
+  }
 }
