@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from .schema import Declaration, Identifier, Node, Release, Text, TypeText
+from .schema import (
+    INT32_MAX,
+    INT32_MIN,
+    Declaration,
+    Identifier,
+    Node,
+    Release,
+    Text,
+    TypeText,
+)
 
 Platform = Literal["linux", "windows"]
 
@@ -59,6 +68,53 @@ class Sequence(Node):
     calls: Annotated[list[Text], Field(min_length=1)]
 
 
+Role = Identifier
+"""The name that a driver shared by several backends knows a type, constant or function by."""
+Condition = Annotated[
+    str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]* (>=|<=|>|<|==) [0-9]+$", max_length=80)
+]
+"""When a vendor's header has an element, such as ``HIP_VERSION >= 60000000``."""
+
+
+class DriverOpaque(Node):
+    """A handle of the driver: a pointer to a struct that is never defined, or a bare address."""
+
+    name: Identifier
+    tag: Identifier | None = None
+    """The struct that the handle points to; None for ``void*``."""
+    role: Role | None = None
+
+
+class DriverTypedef(Node):
+    declares: Declaration
+    """The type around its name: ``int CUdevice``."""
+    role: Role | None = None
+
+
+class DriverValue(Node):
+    """A value of a driver's enum, or a macro of its header."""
+
+    name: Identifier
+    value: Annotated[int, Field(ge=INT32_MIN, le=INT32_MAX)]
+    role: Role | None = None
+    status: Identifier | None = None
+    """The ``OrtErrorCode`` that this result of a call becomes; ``ORT_EP_FAIL`` where none is given."""
+    when: Condition | None = None
+
+
+class DriverEnum(Node):
+    name: Identifier
+    constants: Annotated[list[DriverValue], Field(min_length=1)]
+    role: Role | None = None
+
+
+class DriverStruct(Node):
+    name: Identifier
+    fields: Annotated[list[Declaration], Field(min_length=1)]
+    role: Role | None = None
+    when: Condition | None = None
+
+
 class DriverFunction(Node):
     """An entry point that is looked up in the driver's library at run time."""
 
@@ -68,11 +124,26 @@ class DriverFunction(Node):
     returns: TypeText
     params: list[Declaration] = []
     optional: bool = False
+    """The driver works without it; a missing one is null in the table."""
+    releases: Identifier | None = None
+    """The parameter whose life the call ends, even if it reports an error."""
+    role: Role | None = None
+    when: Condition | None = None
 
 
 class DriverLibrary(Node):
+    """The file names of the driver's library, the newest first."""
+
     linux: list[Text] = []
     windows: list[Text] = []
+
+
+class VendorHeader(Node):
+    """The vendor's own header, which generated assertions compare with the spec."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_./]+\.h$")]
+    defines: list[Identifier] = []
+    """Macros to define before it is included."""
 
 
 class BackendSpec(Node):
@@ -80,7 +151,17 @@ class BackendSpec(Node):
     title: Text
     ep: EpIdentity
     library: DriverLibrary | None = None
+    vendor_header: VendorHeader | None = None
+    shares: list[Identifier] = []
+    """Folders of driver sources that the backend has in common with others."""
+    result: Identifier | None = None
+    """The enum that calls answer with; its constant of value 0 is success."""
     memory: list[HandleType] = []
     semaphores: list[HandleType] = []
     methods: list[Sequence] = []
+    opaque: list[DriverOpaque] = []
+    typedefs: list[DriverTypedef] = []
+    enums: list[DriverEnum] = []
+    macros: list[DriverValue] = []
+    structs: list[DriverStruct] = []
     functions: list[DriverFunction] = []

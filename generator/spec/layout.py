@@ -141,6 +141,12 @@ class _Engine:
         return measures
 
 
+def members_of(abi: Abi, record: Record) -> list[tuple[str, CType, tuple[int, int]]]:
+    """Name, type and offset (LP64, LLP64) of each member of an anonymous struct or union."""
+    offsets, _ = _Engine(abi).aggregate(record.kind, [ctype for _, ctype in record.members])
+    return [(*member, at) for member, at in zip(record.members, offsets, strict=True)]
+
+
 def compute(abi: Abi) -> list[LayoutProblem]:
     """Fill in the offset of every field and the size of every struct of ``abi``, for both models.
 

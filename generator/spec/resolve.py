@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from .abi import Location
 from .ctype import FIXED, CType, by_value, names_in, parse_declaration, parse_type
+from .driver import check_driver, layout_faults
 from .model import Backend, Source, direction_of, field_type, nullable_of
 from .problems import Problem
 from .schema import (
@@ -418,9 +419,16 @@ class Resolver:
                             backend, path, f"'{handle.type}' is listed twice for {platform}"
                         )
                     seen.add((handle.type, platform))
-        names = {f.name for f in spec.functions}
-        if len(names) != len(spec.functions):
-            self.report(backend, ("functions",), "a driver function is declared twice")
+        statuses = [
+            c.name
+            for source in self.sources
+            for enum in source.file.enums
+            if enum.name == "OrtErrorCode"
+            for c in enum.constants
+        ]
+        faults = list(check_driver(spec, statuses)) or list(layout_faults(spec))
+        for where, message, hint in faults:
+            self.report(backend, where, message, hint)
 
 
 def _cycle(start: str, edges: dict[str, dict[str, tuple[Source, Path_]]]) -> list[str]:

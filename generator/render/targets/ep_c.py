@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ... import __version__
 from ...spec.abi import Location
+from ..driver_api import driver_api
 from ..errors import render_error
 from ..target import Output
 
@@ -76,27 +77,43 @@ def sources_in(folder: Path) -> list[str]:
 
 
 def _backend(model: Model, env: TargetEnv, backend: Backend, common: list[str]) -> Iterator[Output]:
-    driver = f"drivers/{backend.name}"
-    if not (env.root / driver).is_dir():
-        raise render_error(
-            f"backend '{backend.name}' has no driver",
-            f"add the folder {env.root / driver}, or remove the backend's spec",
-            Location(str(env.root / driver)),
-        )
+    spec = backend.spec
+    drivers = [*spec.shares, backend.name] + (["loader"] if spec.library else [])
+    sources = ["ep_config.c"]
     folder = f"c/{backend.name}"
-    yield from env.copy_tree(driver, folder)
+    for name in drivers:
+        driver = f"drivers/{name}"
+        if not (env.root / driver).is_dir():
+            raise render_error(
+                (
+                    f"backend '{backend.name}' has no driver"
+                    if name == backend.name
+                    else f"backend '{backend.name}' shares a driver that does not exist: '{name}'"
+                ),
+                f"add the folder {env.root / driver}, or remove it from the backend's spec",
+                Location(str(env.root / driver)),
+            )
+        yield from env.copy_tree(driver, folder)
+        sources += sources_in(env.root / driver)
     context = {
-        "backend": backend.spec,
+        "backend": spec,
         "library": f"ort_interop_{backend.name}",
         "version": __version__,
         "floor": model.floor,
         "newest": model.newest,
         "exports": EXPORTS,
-        "tables": list(_tables(backend.spec)),
+        "tables": list(_tables(spec)),
         "common_sources": common,
-        "backend_sources": sorted(["ep_config.c", *sources_in(env.root / driver)]),
+        "backend_sources": sources,
         "libraries": [],
     }
+    if spec.library:
+        context["api"] = driver_api(spec)
+        context["libraries"] = ["dl"]
+        for template in sorted((env.root / "driver_api").glob("*.j2")):
+            sources += [template.stem] if template.stem.endswith(".c") else []
+            yield env.output(f"driver_api/{template.name}", f"{folder}/{template.stem}", **context)
+    sources.sort()
     for template in sorted((env.root / "backend").glob("*.j2")):
         yield env.output(f"backend/{template.name}", f"{folder}/{template.stem}", **context)
 
