@@ -6,6 +6,8 @@ import _ctypes
 import ctypes
 import gc
 import json
+import pickle
+import pydoc
 import shutil
 import subprocess
 import sys
@@ -411,6 +413,46 @@ def test_an_empty_slot_is_an_error_and_not_a_crash(host: fake.FakeHost) -> None:
     allocator = library.bind(ort.OrtAllocator(version=1))
     with pytest.raises(ort.NotSupportedByHost, match=r"OrtAllocator\.Alloc .*empty"):
         allocator.Alloc  # noqa: B018
+
+
+def test_functions_tell_their_names(host: fake.FakeHost) -> None:
+    assert host.load().api.CreateEnv.__name__ == "OrtApi.CreateEnv"
+    shown = pydoc.plain(pydoc.render_doc(host.load().interop_api.CanImportMemory))
+    assert "Since ONNX Runtime 1.24." in shown and "OrtInvalidArgumentError" in shown
+
+
+def test_types_are_made_once_even_by_many_threads() -> None:
+    done = python(
+        "import sys, threading\nimport ort_interop\nfrom ort_interop import _abi\n"
+        "sys.setswitchinterval(1e-6)\nfound = [[] for _ in range(8)]\n"
+        "start = threading.Barrier(8)\n"
+        "def work(mine):\n"
+        "    start.wait()\n"
+        "    for name in (*_abi.STRUCTS, *_abi.ENUMS, *_abi.OPAQUE):\n"
+        "        mine.append(getattr(ort_interop, name))\n"
+        "threads = [threading.Thread(target=work, args=(mine,)) for mine in found]\n"
+        "[t.start() for t in threads]\n[t.join() for t in threads]\n"
+        "print(all(mine == found[0] for mine in found), len(found[0]))\n"
+    )
+    expected = len(_abi.STRUCTS) + len(_abi.ENUMS) + len(_abi.OPAQUE)
+    assert done.stdout == f"True {expected}\n" and done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ort.OrtFailError("broken", "OrtApi.Run"),
+        ort.OrtError("broken", "OrtApi.Run", ort.OrtErrorCode(77)),
+        ort.NotSupportedByHost("OrtApi.X", 30, 24, "1.24.1", "/lib", "why"),
+        ort.UnsupportedVersion(24, "1.23.2", "/lib", "which is older"),
+        ort.LibraryNotFound("none", ("/a", "/b")),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_survive_pickling(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error)
+    assert vars(again) == vars(error)
 
 
 # Structs and callbacks made in Python

@@ -129,6 +129,17 @@ def test_every_table_is_there_and_whole(library: ort.Library) -> None:
         assert resolved >= 11
 
 
+def test_the_generated_tests_pass_on_the_library(library: ort.Library) -> None:
+    tests = str(GENERATED / "tests" / "test_version_gates.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "installed", tests],
+        capture_output=True,
+        text=True,
+        env={"ORT_INTEROP_LIBRARY": library.path, "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_status_becomes_the_exception_of_its_code(
     library: ort.Library, environment: Any, options: Any
 ) -> None:

@@ -10,6 +10,18 @@ if TYPE_CHECKING:
 class OrtInteropError(Exception):
     """The base of every error that this package raises on its own account."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(
+    kind: type[OrtInteropError], args: tuple[object, ...], state: dict[str, object]
+) -> object:
+    """An error as it was before it was pickled."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class LibraryNotFound(OrtInteropError):
     """No ONNX Runtime library was found, or what was found is not one.

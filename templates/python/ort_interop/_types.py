@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from _thread import RLock
 
 from ._abi import ENUMS, ERRORS, OPAQUE, STRUCTS, TYPEDEFS
 from ._errors import NotSupportedByHost, OrtError
@@ -60,6 +61,8 @@ _API_CALL: int = getattr(ctypes, "_FUNCFLAG_STDCALL", _CDECL)
 _Simple: Any = ctypes._SimpleCData
 _FunctionPointer: Any = ctypes._CFuncPtr  # type: ignore[attr-defined]
 
+# Two threads that made one type at the same time would have two that do not fit each other.
+_making = RLock()
 _made: dict[str, Any] = {}
 _parameters: dict[str, Any] = {}
 _results: dict[str, Any] = {}
@@ -170,9 +173,10 @@ class Slot:
     def callback(self) -> Any:
         """The type of a function pointer that can be put into the slot."""
         key = f"{self.table}.{self.name}"
-        if key not in _made:
-            _made[key] = callback_type(key, self.signature)
-        return _made[key]
+        with _making:
+            if key not in _made:
+                _made[key] = callback_type(key, self.signature)
+            return _made[key]
 
     def __repr__(self) -> str:
         return f"<slot {self.table}.{self.name}{self.signature}, since 1.{self.since}>"
@@ -264,6 +268,7 @@ def function(library: Library, name: str, since: int, signature: Signature, addr
         "_argtypes_": tuple(map(parameter_type, signature.params)),
         "_restype_": result,
         "__doc__": documentation(name, since, signature),
+        "__name__": name,
         "__module__": __package__,
     }
     return type(name.rpartition(".")[2], (_FunctionPointer,), attributes)(address)
@@ -299,17 +304,21 @@ def storage_type(word: str) -> Any:
 
 
 def _target(word: str) -> Any:
-    found: Any = _WORDS.get(word)
+    """The type that a pointer of that word points to, or that stands for the word itself."""
+    found = _WORDS.get(word)
     if found is None:
-        if word[0] == "*":
-            found = ctypes.POINTER(_target(word[1:]))
-        elif word[0] == "[":
-            length, _, of = word[1:].partition("]")
-            found = storage_type(of) * int(length)
-        else:
-            found = get(f"c_{word}" if word in ENUMS else word)
-        _WORDS[word] = found
+        with _making:
+            found = _WORDS[word] = _WORDS.get(word) or _make_target(word)
     return found
+
+
+def _make_target(word: str) -> Any:
+    if word[0] == "*":
+        return ctypes.POINTER(_target(word[1:]))
+    if word[0] == "[":
+        length, _, of = word[1:].partition("]")
+        return storage_type(of) * int(length)
+    return get(f"c_{word}" if word in ENUMS else word)
 
 
 def parameter_type(word: str) -> Any:
@@ -349,10 +358,10 @@ def names() -> Iterator[str]:
 
 def get(name: str) -> Any:
     """The type or exception class of a name; :class:`KeyError` for a name the ABI lacks."""
-    if name not in _made:
-        made = _make(name)
-        _made.setdefault(name, made)
-    return _made[name]
+    with _making:
+        if name not in _made:
+            _made[name] = _make(name)
+        return _made[name]
 
 
 def _make(name: str) -> Any:
@@ -389,7 +398,7 @@ def _make_struct(name: str) -> Any:
         base = Table
     elif slots:
         base = Implementation
-    made = type(
+    made: Any = type(
         name,
         (base,),
         {
@@ -401,7 +410,7 @@ def _make_struct(name: str) -> Any:
         },
     )
     # A struct may point to itself, so it is known before its fields are.
-    made = _made.setdefault(name, made)
+    _made[name] = made
     made._fields_ = [
         (field, ctypes.c_void_p if field in slots else storage_type(word))
         for field, _, word in rows
