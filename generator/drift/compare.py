@@ -134,6 +134,10 @@ def field_text(item: Field) -> str:
     return signature(item.function, item.name) if item.function else declare(item.type, item.name)
 
 
+def _files(abi: Abi) -> frozenset[str]:
+    return frozenset(e.header for e in (*_types(abi).values(), *abi.functions.values()))
+
+
 def _kind(element: Type) -> str:
     if isinstance(element, Struct):
         return element.kind
@@ -199,6 +203,7 @@ class _Comparison:
         self.unread_owners = {s.partition(".")[0] for s in self.unread}
         self.lacks = spec.lacks | header.lacks
         self.plain = "path_char" in self.lacks
+        self.files = (_files(spec), _files(header))
         self.found: list[Finding] = []
 
     def add(
@@ -266,6 +271,7 @@ class _Comparison:
                         Location(self.main_file()),
                     )
                 continue
+            self.declared_in(name, element, other)
             self.element(name, element, other)
         if not self.spec.partial:
             for name, element in new.items():
@@ -279,6 +285,23 @@ class _Comparison:
                         NOWHERE,
                         element.loc,
                     )
+
+    def declared_in(self, name: str, old: Type | Export, new: Type | Export) -> None:
+        """Whether an element went to a header that the first side does not have."""
+        before, after = self.files
+        if not old.header or new.header in before or old.header not in after:
+            return
+        if isinstance(old, Opaque) and "opaque_header" in self.lacks:
+            return
+        self.add(
+            "header-moved",
+            name,
+            f"is declared in {new.header} now: copies and includes of {old.header} alone lack it",
+            old.header,
+            new.header,
+            old.loc,
+            new.loc,
+        )
 
     def main_file(self) -> str:
         version = self.header.macros.get("ORT_API_VERSION")
@@ -555,6 +578,7 @@ class _Comparison:
                         Location(self.main_file()),
                     )
                 continue
+            self.declared_in(name, old, new)
             self.since(name, old, new)
             self.function(name, old.function, new.function, old.loc, new.loc, callback=True)
         if not self.spec.partial:

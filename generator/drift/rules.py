@@ -266,6 +266,13 @@ _SOURCE: tuple[tuple[str, str, str, str], ...] = (
         "The macro that kept an enumerator's old name alive is gone.",
         "use the new name",
     ),
+    (
+        "header-moved",
+        "Declared in a new header",
+        "An element went to a public header that was not there before. Who includes the old one through the main header sees no "
+        "difference; who copies single headers needs one more file.",
+        "copy the new header too; in the spec, say `moved:`",
+    ),
 )
 
 _CONTRACT: tuple[tuple[str, str, str, str], ...] = (
