@@ -16,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from ..drift.finding import Finding
 
-FORMATS = ("text", "json", "sarif", "github", "markdown", "junit", "html")
+FORMATS = ("text", "json", "sarif", "github", "gcc", "markdown", "junit", "html")
 FAIL_ON = ("breaking", "source", "contract", "additive", "any")
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from ..header.reader import HeaderResult
 from ..header.sources import Source, SourceSet
 from ..spec.abi import NOWHERE, Abi, Doc, Function, Location, Param, Struct
-from ..spec.ctype import Named, Pointer, declare
 from ..spec.cache import Releases
+from ..spec.ctype import Named, Pointer, declare
 from .finding import Finding, Severity
 from .rules import RULES
 

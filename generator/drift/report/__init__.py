@@ -13,6 +13,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "json": (".json",),
     "sarif": (".sarif", ".sarif.json"),
     "github": (),
+    "gcc": (),
     "markdown": (".md",),
     "junit": (".xml",),
     "html": (".html", ".htm"),
