@@ -23,7 +23,17 @@ from ..spec.abi import (
     Struct,
     Typedef,
 )
-from ..spec.ctype import Array, CType, FunctionType, Named, Pointer, Record, canonical_base, decay
+from ..spec.ctype import (
+    Array,
+    CType,
+    FunctionType,
+    Named,
+    Pointer,
+    Record,
+    by_value,
+    canonical_base,
+    decay,
+)
 from ..spec.layout import compute
 from . import markers as mark
 from .constants import MAX_DEPTH, ConstantError, Evaluator, Value, literal
@@ -253,9 +263,14 @@ class Builder:
         for name, (header, loc) in self.forward.items():
             if name not in self.abi.structs:
                 self.abi.opaque[name] = Opaque(name, header, loc=loc)
-        for gap in compute(self.abi):
+        gaps = compute(self.abi)
+        unknown = {gap.struct for gap in gaps}
+        for gap in gaps:
             field = self.abi.structs[gap.struct].field(gap.field)
-            if field is not None and field.type != UNREADABLE:
+            # A struct that holds one whose layout is not known has no fault of its own.
+            if field is None or field.type == UNREADABLE:
+                continue
+            if not by_value(field.type) & (unknown - {gap.struct}):
                 self.unreadable.append(
                     Unreadable(field.loc, gap.message, "", f"{gap.struct}.{gap.field}")
                 )

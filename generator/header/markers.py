@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import islice
 
 from .sources import KEPT
 
@@ -25,7 +26,9 @@ _WORD = re.compile(
     r"|__restrict__|__restrict|__inline__|__inline|__forceinline|__volatile__|__const)\b"
 )
 _CALLED = re.compile(r"\s*\(")
-_PAREN = re.compile(r"[()]")
+_PAREN = re.compile(r"[();{}]")
+_MOST_PARENS = 400
+"""An annotation with more parentheses in it is not looked at to its end."""
 _TAKES_ARGUMENTS = ("__attribute", "__declspec", "__asm")
 _LAYOUT = re.compile(r"\b(?:__)?(?:packed|aligned|align|mode|vector_size|ms_struct)(?:__)?\b")
 _MUST_USE = re.compile(r"\b(?:__)?warn_unused_result(?:__)?\b|\bnodiscard\b")
@@ -82,7 +85,9 @@ def _arguments(text: str, end: int, word: str) -> int:
     if called is None or word in STDCALL or word in OTHER_CALLS or word in (API_CALL, MUST_USE):
         return end
     depth = 0
-    for paren in _PAREN.finditer(text, called.end() - 1):
+    for paren in islice(_PAREN.finditer(text, called.end() - 1), _MOST_PARENS):
+        if paren[0] not in "()":
+            return -1
         depth += 1 if paren[0] == "(" else -1
         if depth == 0:
             return paren.end()
