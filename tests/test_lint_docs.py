@@ -1,0 +1,93 @@
+"""``lint-docs``: each fault of documentation comments is found where it is, and nothing else is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ort_interop_gen.drift.finding import Finding, Severity
+from ort_interop_gen.drift.lint_docs import lint_docs
+from ort_interop_gen.drift.rules import RULES
+from ort_interop_gen.header.reader import read_header
+from ort_interop_gen.spec import load_spec
+from support import ROOT
+
+HEADER = ROOT / "tests" / "data" / "docs" / "onnxruntime_c_api.h"
+FOUND = [
+    ("doc-group-nested", "Global", " * @{", 16),
+    ("doc-reference", "::SetLogLevel", " * The level is that of", 27),
+    ("doc-reference", "::RunSetLogLevel", " * The level is that of", 27),
+    ("doc-html", "<ep_name>", ' * Keys look like "ep.', 29),
+    ("doc-param-unknown", "FxApi.ReleaseFxImporter.importer", "   * \\param[in] importer", 50),
+    ("doc-param-unknown", "FxApi.GetEntries.out", "   * \\param[out] out", 66),
+    ("doc-param-missing", "FxApi.Make.count", "  /** \\brief Makes one.", 72),
+    ("doc-param-direction", "FxApi.Make.kind", "   * \\param[out] kind", 74),
+    ("doc-param-duplicate", "FxApi.Make.kind", "   * \\param[in] kind", 75),
+    ("doc-param-direction", "FxApi.Make.result", "   * \\param[in] result", 77),
+    ("doc-since-missing", "FxApi.Undated", "  /** \\brief Says nothing", 83),
+    ("doc-since-wrong", "FxApi.Future", "   * \\since Version 1.40", 87),
+    ("doc-reference", "::GetEntries", "  /// \\brief A slot", 91),
+    ("doc-param-unknown", "FxApi.InLines.wrong", "  /// \\param[in] wrong", 93),
+    ("doc-group-unbalanced", "", "/// @}", 98),
+]
+"""Rule, symbol, how the line begins, its number."""
+
+
+@pytest.fixture(scope="module")
+def findings() -> list[Finding]:
+    return lint_docs(read_header(HEADER), HEADER)
+
+
+def test_each_fault_is_found_in_its_line(findings: list[Finding]) -> None:
+    lines = HEADER.read_text().splitlines()
+    expected = [(rule, symbol, line) for rule, symbol, _, line in FOUND]
+    assert sorted((f.rule, f.symbol, f.header_loc.line) for f in findings) == sorted(expected)
+    for _, _, text, line in FOUND:
+        assert lines[line - 1].startswith(text)
+
+
+def test_every_documentation_rule_is_shown_by_the_fixture() -> None:
+    rules = {r.id for r in RULES.values() if r.severity is Severity.DOCUMENTATION}
+    assert {rule for rule, *_ in FOUND} == rules
+
+
+def test_hints_say_what_to_write(findings: list[Finding]) -> None:
+    hints = {f.symbol: f.hint for f in findings}
+    assert hints["FxApi.ReleaseFxImporter.importer"] == "write \\param input"
+    assert hints["FxApi.GetEntries.out"] == "write \\param config_entries"
+    assert hints["::SetLogLevel"] == "write FxApi::SetLogLevel"
+    assert hints["::GetEntries"] == "write FxApi::GetEntries"
+
+
+def test_since_is_held_against_the_spec(tmp_path: Path) -> None:
+    """What the header of 1.24 says of slots that came with 1.24, and of one that did not."""
+    from header_synth import synthesise
+
+    model = load_spec(ROOT / "spec")
+    header = synthesise(model.at(24), tmp_path)
+    text = header.read_text()
+    at = text.index("GetInteropApi")
+    comment = "  /** \\since Version 1.23. */\n"
+    start = text.rindex("\n", 0, at) + 1
+    header.write_text(text[:start] + comment + text[start:])
+    found = [f for f in lint_docs(read_header(tmp_path), tmp_path, (), model)]
+    wrong = [f for f in found if f.symbol == "OrtApi.GetInteropApi"]
+    assert [(f.rule, f.expected, f.actual) for f in wrong] == [("doc-since-wrong", "1.24", "1.23")]
+    assert wrong[0].spec_loc.file.endswith("ort_abi.yaml")
+
+
+def test_real_headers(headers_dir: Path) -> None:
+    """Known faults of 1.29, looked up by hand; release macros' names are among them."""
+    found = lint_docs(
+        read_header(headers_dir / "1.29.0"), headers_dir / "1.29.0", (), load_spec(ROOT / "spec")
+    )
+    symbols = {(f.rule, f.symbol) for f in found}
+    assert {
+        ("doc-param-unknown", "OrtApi.ReleaseOp.Op"),
+        ("doc-param-unknown", "OrtApi.ReleaseKernelInfo.KernelInfo"),
+        ("doc-since-wrong", "OrtCompileApi.ModelCompilationOptions_SetInputModel"),
+        ("doc-reference", "OrtEnvCreationOptions::custom_logger_function"),
+        ("doc-group-unbalanced", "Global"),
+        ("doc-param-direction", "OrtApi.GetSessionConfigEntry.config_value"),
+    } <= symbols
+    assert len(found) < 80
