@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ort_interop_gen.spec import SpecErrors, load_spec, load_texts
 from ort_interop_gen.spec.ctype import (
@@ -170,7 +170,7 @@ def test_duplicate_versions_are_refused():
         )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.fuzz
 @given(data=st.data())
 def test_mutated_specs_give_errors_and_no_other_exception(data):
     """Cut, repeat and overwrite pieces of a valid spec: it loads, or every fault has a place."""
