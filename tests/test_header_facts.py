@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from ort_interop_gen.drift.compare import compare
 from ort_interop_gen.header.reader import read_header
 from ort_interop_gen.spec import load_spec
 from ort_interop_gen.spec.abi import Abi
-from ort_interop_gen.spec.facts import dump_facts, load_all, load_facts
+from ort_interop_gen.spec.facts import FactsError, dump_facts, load_all, load_facts
 from ort_interop_gen.spec.layout import compute
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,3 +111,50 @@ def test_the_delta_of_1_30_is_known_to_be_partial() -> None:
     assert list(known) == [23, 24, 25, 26, 28, 29, 30]
     assert [v for v, abi in known.items() if abi.partial] == [30]
     assert known[30].structs["OrtApi"].fields[0].offset == 3400
+
+
+def test_a_header_is_recorded_whole(tmp_path: Path) -> None:
+    """Unlike libclang's records: path characters, conventions, must-use, arguments of SAL."""
+    abi = read_header(synthesise(load_spec(ROOT / "spec").at(29), tmp_path)).abi
+    record = tmp_path / "ort-1.29.json"
+    record.write_text(dump_facts(abi))
+    again = load_facts(record)
+    assert again == abi and again.lacks == frozenset()
+    assert compare(load_spec(ROOT / "spec").at(29), again) == []
+
+
+def test_a_real_header_is_recorded_whole(headers_dir: Path, tmp_path: Path) -> None:
+    abi = read_header(headers_dir / "1.29.0").abi
+    record = tmp_path / "ort-1.29.json"
+    record.write_text(dump_facts(abi))
+    assert load_facts(record) == abi
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "cannot be read"),
+        ("{", "not JSON"),
+        ("[]", "not a facts file of schema 1"),
+        ('{"schema": 2}', "not a facts file of schema 1"),
+        ('{"schema": 1}', "damaged"),
+        ('{"schema": 1, "lacks": ["everything"]}', "unknown aspects in 'lacks': everything"),
+        (
+            '{"schema": 1, "release": "1.29.0", "api_version": 29, "headers": ["a.h"],'
+            ' "typedefs": {"FxA": {"header": 0, "type": "int ("}}}',
+            "typedef FxA",
+        ),
+        (
+            '{"schema": 1, "release": "1.29.0", "api_version": 29, "headers": ["a.h"],'
+            ' "structs": {"FxA": {"header": 0, "offsets": [0, 4], "fields": ["int a"]}}}',
+            "as many offsets as fields",
+        ),
+    ],
+)
+def test_a_facts_file_that_is_none(text: str | None, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "ort-1.29.0.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(FactsError, match=re.escape(words)) as caught:
+        load_facts(path)
+    assert str(caught.value).startswith(str(path))

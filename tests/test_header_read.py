@@ -250,6 +250,40 @@ def test_pragma_pack_is_never_passed_over(preprocessor: str, tmp_path: Path) -> 
     assert read_header(hidden, preprocessor=preprocessor).unreadable == ()
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('_Pragma("pack(push, 1)") struct FxP { char a; int b; };', "pack"),
+        ("struct FxP { char a; _Alignas(16) int b; };", "_Alignas"),
+        ("struct FxP { char a; _Atomic int b; };", "_Atomic"),
+        ("struct FxP { char a; int b : 3; };", "bit-field"),
+        ("struct FxP { int a; int b[]; };", "an array without a length"),
+        ("struct FxP { int a; long double b; };", "is not a known type"),
+        ("typedef int FxP; typedef long FxP;", "defined again as something else"),
+        ("struct FxP { int a; }; struct FxP { int b; };", "is defined twice"),
+        ("void FxP(int); void FxP(long);", "declared again with another signature"),
+        ("void FxP(a);", "no type"),
+    ],
+)
+def test_what_the_model_does_not_know_is_said(
+    body: str, words: str, preprocessor: str, tmp_path: Path
+) -> None:
+    result = read_header(
+        header(tmp_path, f"{body}\nstruct FxLast {{ int a; }};"), preprocessor=preprocessor
+    )
+    assert any(words in u.message for u in result.unreadable), result.unreadable
+    assert {u.loc.line for u in result.unreadable} == {2}
+    assert "FxLast" in result.abi.structs
+
+
+@BOTH
+def test_line_directives_do_not_hide_declarations(preprocessor: str, tmp_path: Path) -> None:
+    body = '#line 7 "elsewhere.h"\nstruct FxT { int a; };\n# 9 "other.h" 3\nstruct FxU { int a; };'
+    abi = read_header(header(tmp_path, body), preprocessor=preprocessor).abi
+    assert [abi.structs[name].loc.line for name in ("FxT", "FxU")] == [3, 5]
+
+
 # Documentation ----------------------------------------------------------------------------------
 
 

@@ -45,6 +45,7 @@ from .sources import KEPT, MAIN_HEADER, SourceSet
 
 _BOUNDS = re.compile(r"[;{}]")
 _SPACE = re.compile(r"\s*")
+_PRAGMA_WORD = re.compile(r'_Pragma\s*\(\s*"\s*pack[^"]*"\s*\)')
 _EXPRESSION = re.compile(r"[\w\s()<>|&+*~/%^-]+\Z")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"\Z')
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -149,6 +150,8 @@ class Builder:
             self.depth -= 1
 
     def _ctype(self, node: c_ast.Node) -> CType:
+        if "_Atomic" in (getattr(node, "quals", None) or ()):
+            raise _Refused("_Atomic may change a layout; it is not modelled")
         if isinstance(node, c_ast.TypeDecl):
             return self.base(node.type, "const" in node.quals)
         if isinstance(node, c_ast.PtrDecl):
@@ -385,6 +388,8 @@ class Builder:
         try:
             if node.bitsize is not None:
                 raise _Refused("a bit-field has no fixed place in the ABI")
+            if node.align:
+                raise _Refused("_Alignas changes a layout in a way that is not modelled")
             ctype = self.ctype(node.type)
             function = self.pointed_function(node.type, offset)
         except _Refused as problem:
@@ -447,6 +452,9 @@ class Builder:
         for offset in self.marks.unbalanced():
             if self.own(offset):
                 self.refuse(offset, "an annotation whose parenthesis never closes")
+        for match in _PRAGMA_WORD.finditer(self.pre.text):
+            if self.own(match.start()):
+                self.refuse(match.start(), f"{match[0]} changes layouts; it is not modelled")
         for number, line in self.pre.packed:
             loc = Location(self.sources[number].label, line)
             self.unreadable.append(

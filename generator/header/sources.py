@@ -34,7 +34,7 @@ _COMMENT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|/\*""", re.S
 )
 _DIRECTIVE = re.compile(
-    r"^([ \t]*#[ \t]*)(include|define|undef|ifdef|ifndef|if|elif)\b[ \t]*(.*)$", re.M
+    r"^([ \t]*#[ \t]*)(include|define|undef|ifdef|ifndef|if|elif|line|\d+)\b[ \t]*(.*)$", re.M
 )
 _TARGET = re.compile(r'(?:"([^"\n]+)"|<([^>\n]+)>)')
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -114,6 +114,9 @@ class SourceSet:
             lead, keyword, rest = match.groups()
             if keyword == "include":
                 return self._include(match, lead, rest, folder)
+            if keyword == "line" or keyword.isdigit():
+                # Places are those in this file, not in one that it was made from.
+                return ""
             if keyword in ("if", "elif"):
                 return f"{lead}{keyword} {_DEFINED.sub(_shadow_defined, rest)}"
             name = _WORD.match(rest)
@@ -135,9 +138,7 @@ class SourceSet:
 
     def _find(self, quoted: str | None, angled: str | None, folder: Path) -> int | None:
         name = quoted or angled or ""
-        folders = [folder, *self.include_dirs] if quoted else [*self.include_dirs]
-        if (STUBS / name).is_file() and angled:
-            folders.insert(0, STUBS)
+        folders = [folder, *self.include_dirs, STUBS] if quoted else [STUBS, *self.include_dirs]
         for place in folders:
             candidate = place / name
             if candidate.is_file():

@@ -6,7 +6,8 @@ from the declarations, so that they stay a check on the layout engine.  Schema 1
 
     {"schema": 1, "release": "1.29.0", "api_version": 29, "lacks": [...],
      "headers": ["onnxruntime_c_api.h", ...],          what "header" numbers refer to
-     "return_sal": ["_Check_return_ _Ret_maybenull_"], what "~0" in a declaration stands for
+     "return_sal": [["_Check_return_", ...], ...],     what "~0" in a declaration stands for
+     "platform": {macro: text}, "since": {type, function or Enum.CONSTANT: minor},
      "macros": {name: text}, "opaque": {name: header}, "enums": {name: {"header", "constants"}},
      "typedefs": {name: {"header", "type"}}, "functions": {name: {"header", "type"}},
      "structs": {name: {"kind"?, "header", "size", "size_win64"?, "offsets", "offsets_win64"?,
@@ -77,7 +78,8 @@ class _Reader:
         self.data = data
         self.path = path
         self.headers: list[str] = data.get("headers", [])
-        self.sal: list[tuple[str, ...]] = [tuple(s.split()) for s in data.get("return_sal", [])]
+        self.sal: list[tuple[str, ...]] = [tuple(words) for words in data.get("return_sal", [])]
+        self.since: dict[str, int] = data.get("since", {})
         self.loc = Location(path.name)
 
     def declaration(self, text: str, where: str) -> tuple[Declaration, Function | None]:
@@ -95,6 +97,10 @@ class _Reader:
 
     def header(self, entry: dict[str, Any]) -> str:
         return self.headers[entry["header"]] if "header" in entry else ""
+
+    def documented(self, name: str) -> tuple[int | None, Doc | None]:
+        minor = self.since.get(name)
+        return minor, None if minor is None else Doc(since=minor)
 
     def struct(self, name: str, entry: dict[str, Any]) -> Struct:
         offsets = entry["offsets"]
@@ -126,7 +132,8 @@ class _Reader:
             self.header(entry),
             size,
             entry.get("size_win64", size),
-            loc=self.loc,
+            *self.documented(name),
+            self.loc,
         )
 
     def abi(self) -> Abi:
@@ -136,6 +143,7 @@ class _Reader:
             data["release"],
             partial=data.get("partial", False),
             lacks=frozenset(data.get("lacks", ())),
+            platform=data.get("platform", {}),
         )
         for name, text in data.get("macros", {}).items():
             abi.macros[name] = Macro(name, text, loc)
@@ -143,17 +151,24 @@ class _Reader:
             found = "" if header is None else self.headers[header]
             abi.opaque[name] = Opaque(name, found, loc=loc)
         for name, entry in data.get("enums", {}).items():
-            constants = tuple(Constant(n, v, loc=loc) for n, v in entry["constants"].items())
-            abi.enums[name] = Enum(name, constants, self.header(entry), loc=loc)
+            constants = tuple(
+                Constant(n, v, *self.documented(f"{name}.{n}"), loc)
+                for n, v in entry["constants"].items()
+            )
+            abi.enums[name] = Enum(name, constants, self.header(entry), *self.documented(name), loc)
         for name, entry in data.get("typedefs", {}).items():
             declared, function = self.declaration(entry["type"], f"typedef {name}")
             function = function if isinstance(declared.type, Pointer) else None
-            abi.typedefs[name] = Typedef(name, declared.type, function, self.header(entry), loc=loc)
+            abi.typedefs[name] = Typedef(
+                name, declared.type, function, self.header(entry), *self.documented(name), loc
+            )
         for name, entry in data.get("functions", {}).items():
             function = self.declaration(entry["type"], f"function {name}")[1]
             if function is None:
                 raise FactsError(f"{self.path}: function {name}: '{entry['type']}' is no function")
-            abi.functions[name] = Export(name, function, self.header(entry), loc=loc)
+            abi.functions[name] = Export(
+                name, function, self.header(entry), *self.documented(name), loc
+            )
         for name, entry in data.get("structs", {}).items():
             abi.structs[name] = self.struct(name, entry)
         return abi
@@ -215,6 +230,20 @@ def merge(base: Abi, delta: Abi) -> Abi:
     )
 
 
+def _documented(abi: Abi) -> dict[str, int]:
+    """The releases that documentation names for all but fields, which keep theirs beside them."""
+    found: dict[str, int] = {}
+    for group in (abi.enums, abi.typedefs, abi.functions, abi.structs):
+        for name, element in group.items():
+            if element.since is not None:
+                found[name] = element.since
+    for enum in abi.enums.values():
+        for constant in enum.constants:
+            if constant.since is not None:
+                found[f"{enum.name}.{constant.name}"] = constant.since
+    return found
+
+
 class _Writer:
     def __init__(self, abi: Abi) -> None:
         self.abi = abi
@@ -268,7 +297,7 @@ class _Writer:
             )
             for f in struct.fields
         ]
-        documented = {f.name: f.doc.since for f in struct.fields if f.doc and f.doc.since}
+        documented = {f.name: f.since for f in struct.fields if f.since is not None}
         if documented:
             entry["since"] = documented
         return entry
@@ -319,7 +348,11 @@ class _Writer:
             head["lacks"] = sorted(abi.lacks)
         head["headers"] = self.headers
         if self.sal:
-            head["return_sal"] = [" ".join(words) for words in self.sal]
+            head["return_sal"] = [list(words) for words in self.sal]
+        if abi.platform:
+            head["platform"] = abi.platform
+        if since := _documented(abi):
+            head["since"] = since
         return head | {key: value for key, value in body.items() if value}
 
 
