@@ -15,7 +15,9 @@
 #include "host_interop.h"
 #include "ort_interop_abi.h"
 
+#ifndef EP_NAME_UNDER_TEST
 #define EP_NAME_UNDER_TEST "HostInteropExecutionProvider"
+#endif
 
 /** Ends the program when `condition` does not hold. */
 #define CHECK(condition)                                                            \

@@ -25,7 +25,8 @@ extern char** environ;
 /* What most tests want: memory with a tensor in each half, a semaphore, a session and a stream. */
 typedef struct Rig {
   Client client;
-  size_t fds; /* Open before anything of the rig. */
+  const char* program; /* This one, to run it again. */
+  size_t fds;          /* Open before anything of the rig. */
   OrtExternalResourceImporter* importer;
   int memory_fd;
   float* outside; /* A mapping of its own: what another process sees. */
@@ -159,18 +160,17 @@ static void test_other_process(Rig* rig) {
   int inherited = fcntl(rig->semaphore_fd, F_DUPFD, 3);
   char number[16];
   (void)snprintf(number, sizeof number, "%d", inherited);
-  char program[] = "host_run";
   char mode[] = "--signal";
   char value[] = "3";
   char delay[] = "100";
-  char* arguments[] = {program, mode, number, value, delay, NULL};
+  char* arguments[] = {mode, mode, number, value, delay, NULL};
   pid_t child = 0;
   OrtRunOptions* options = client_run_options(client, rig->stream, false);
   OK(client, client->interop->WaitSemaphore(rig->importer, rig->semaphore, rig->stream, 3));
   client_run(client, rig->session, options, rig->x, &rig->y);
   OK(client, client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, 4));
   CHECK(rig->outside[HALF / 4] == -1.0f);
-  CHECK(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0);
+  CHECK(posix_spawn(&child, rig->program, NULL, NULL, arguments, environ) == 0);
   CHECK(ort_interop_host_wait(rig->shared, 4, 10000000000) == 0);
   CHECK(passed_through(rig));
   int status = 0;
@@ -296,6 +296,7 @@ int main(int argc, char** argv) {
       {"bind_cpu_input", test_bind_cpu_input},
   };
   static Rig rig;
+  rig.program = argv[0];
   rig_open(&rig, argv[1], argv[2]);
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; ++i) {
     tests[i].run(&rig);

@@ -8,7 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VULKAN_MAX_EXTENSIONS 16
+/* An extension, and a call that only devices made with it have. */
+static const struct {
+  const char* name;
+  const char* call;
+} vulkan_extensions[VULKAN_EXTENSION_COUNT] = {
+#ifdef _WIN32
+    [VULKAN_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_win32",
+                                "vkGetMemoryWin32HandlePropertiesKHR"},
+    [VULKAN_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_win32",
+                                   "vkImportSemaphoreWin32HandleKHR"},
+#else
+    [VULKAN_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_fd", "vkGetMemoryFdKHR"},
+    [VULKAN_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_fd", "vkImportSemaphoreFdKHR"},
+#endif
+    [VULKAN_HOST_POINTER] = {"VK_EXT_external_memory_host", "vkGetMemoryHostPointerPropertiesEXT"},
+};
 
 bool vulkan_failed(EpError* error, const char* call, VkResult result) {
   const char* name = driver_result_name(result);
@@ -75,14 +90,9 @@ static bool vulkan_read_extensions(EpDriverDevice* device, bool* has_pci) {
   bool good = found != NULL && vk->vkEnumerateDeviceExtensionProperties(
                                    device->physical, NULL, &count, found) == VK_SUCCESS;
   if (good) {
-#ifdef _WIN32
-    device->has_win32 = vulkan_has_extension(found, count, "VK_KHR_external_memory_win32") &&
-                        vulkan_has_extension(found, count, "VK_KHR_external_semaphore_win32");
-#else
-    device->has_fd = vulkan_has_extension(found, count, "VK_KHR_external_memory_fd") &&
-                     vulkan_has_extension(found, count, "VK_KHR_external_semaphore_fd");
-#endif
-    device->has_host_pointer = vulkan_has_extension(found, count, "VK_EXT_external_memory_host");
+    for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
+      device->has[i] = vulkan_has_extension(found, count, vulkan_extensions[i].name);
+    }
     *has_pci = vulkan_has_extension(found, count, "VK_EXT_pci_bus_info");
   }
   free(found);
@@ -98,7 +108,7 @@ static void vulkan_read_properties(EpDriverDevice* device, bool has_pci) {
   if (has_pci) {
     id.pNext = &pci;
   }
-  if (device->has_host_pointer) {
+  if (device->has[VULKAN_HOST_POINTER]) {
     host.pNext = id.pNext;
     id.pNext = &host;
   }
@@ -270,18 +280,12 @@ static bool vulkan_device_adopt(EpDriverDevice* device, uint32_t first_queue, Ep
 }
 
 static bool vulkan_device_create(EpDriverDevice* device, EpError* error) {
-  const char* extensions[VULKAN_MAX_EXTENSIONS];
+  const char* extensions[VULKAN_EXTENSION_COUNT];
   uint32_t count = 0;
-  if (device->has_fd) {
-    extensions[count++] = "VK_KHR_external_memory_fd";
-    extensions[count++] = "VK_KHR_external_semaphore_fd";
-  }
-  if (device->has_win32) {
-    extensions[count++] = "VK_KHR_external_memory_win32";
-    extensions[count++] = "VK_KHR_external_semaphore_win32";
-  }
-  if (device->has_host_pointer) {
-    extensions[count++] = "VK_EXT_external_memory_host";
+  for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
+    if (device->has[i]) {
+      extensions[count++] = vulkan_extensions[i].name;
+    }
   }
   static const float priorities[VULKAN_MAX_QUEUES] = {1, 1, 1, 1, 1, 1, 1, 1};
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {
@@ -322,12 +326,6 @@ bool vulkan_device_ready(EpDriverDevice* device, EpError* error) {
   return good;
 }
 
-static bool vulkan_has_extension_for(const EpDriverDevice* device, EpNativeKind kind) {
-  return kind == EP_NATIVE_FD      ? device->has_fd
-         : kind == EP_NATIVE_WIN32 ? device->has_win32
-                                   : device->has_host_pointer;
-}
-
 VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice* device, uint32_t type) {
   VkPhysicalDeviceExternalBufferInfo info = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
@@ -339,7 +337,8 @@ VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice* device
 }
 
 bool ep_driver_can_import_memory(EpDriverDevice* device, const EpHandleType* type) {
-  return vulkan_has_extension_for(device, type->kind) &&
+  return device->has[type->kind == EP_NATIVE_POINTER ? VULKAN_HOST_POINTER
+                                                     : VULKAN_EXTERNAL_MEMORY] &&
          (vulkan_memory_features(device, type->driver_type) &
           VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0;
 }
@@ -354,7 +353,7 @@ bool ep_driver_can_import_semaphore(EpDriverDevice* device, const EpHandleType* 
       .handleType = type->driver_type};
   VkExternalSemaphoreProperties properties = {.sType =
                                                   VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
-  if (!vulkan_has_extension_for(device, type->kind)) {
+  if (!device->has[VULKAN_EXTERNAL_SEMAPHORE]) {
     return false;
   }
   device->vk.vkGetPhysicalDeviceExternalSemaphoreProperties(device->physical, &info, &properties);
@@ -378,11 +377,10 @@ bool vulkan_device_lend(EpDriverDevice* device, const VulkanLoan* loan, EpError*
     vulkan_device_restore(device);
     return ep_fail_argument(error, "additional_options: the device was not made for Vulkan 1.2");
   }
-  /* A call that is there tells which extensions the application has enabled. */
-  device->has_fd = device->vk.vkGetMemoryFdKHR != NULL && device->vk.vkImportSemaphoreFdKHR != NULL;
-  device->has_win32 = device->vk.vkGetMemoryWin32HandlePropertiesKHR != NULL &&
-                      device->vk.vkImportSemaphoreWin32HandleKHR != NULL;
-  device->has_host_pointer = device->vk.vkGetMemoryHostPointerPropertiesEXT != NULL;
+  for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
+    const char* call = vulkan_extensions[i].call;
+    device->has[i] = device->vk.vkGetDeviceProcAddr(device->device, call) != NULL;
+  }
   return true;
 }
 

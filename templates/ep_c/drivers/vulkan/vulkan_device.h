@@ -15,6 +15,14 @@
 #define VULKAN_MAX_DEVICES 8
 #define VULKAN_MAX_QUEUES 8
 
+/** Extensions that imports need, where the device has them. */
+typedef enum VulkanExtension {
+  VULKAN_EXTERNAL_MEMORY,    /**< Of the platform's handles. */
+  VULKAN_EXTERNAL_SEMAPHORE, /**< Of the platform's handles. */
+  VULKAN_HOST_POINTER,
+  VULKAN_EXTENSION_COUNT,
+} VulkanExtension;
+
 /** A buffer with memory of its own. */
 typedef struct VulkanBuffer {
   struct VulkanBuffer* next; /**< In the device's list of tensors' memory, or of idle staging. */
@@ -43,10 +51,8 @@ struct EpDriverDevice {
   size_t host_pointer_alignment; /**< 0 where host allocations cannot be imported. */
   uint32_t queue_family;
   uint32_t queue_count;
-  bool has_address;
-  bool has_fd;
-  bool has_win32;
-  bool has_host_pointer;
+  bool has_address; /**< Buffers have device addresses. */
+  bool has[VULKAN_EXTENSION_COUNT];
 
   EpMutex mutex;   /**< Guards what follows. */
   DriverApi vk;    /**< Calls of the instance, and of the device once there is one. */

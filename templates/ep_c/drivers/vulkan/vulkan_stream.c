@@ -1,66 +1,12 @@
 /*
- * Streams: submissions that follow one another on a timeline of the stream's own. Copies, events
- * and external semaphores are submissions; only a worker, never the caller, waits for them.
+ * Streams: submissions that follow one another on a timeline of the stream's own. Only the stream's
+ * worker, never the caller, waits for them.
  */
-#include <inttypes.h>
+#include "vulkan_stream.h"
+
 #include <stdlib.h>
-#include <string.h>
 
-#include "vulkan_device.h"
-
-/* Which marks that an API or process outside this VkInstance owns a buffer. */
-#define VULKAN_QUEUE_FAMILY_EXTERNAL (UINT32_MAX - 1)
-
-/* A command buffer that the device may still execute. */
-typedef struct VulkanBatch {
-  struct VulkanBatch* next;
-  uint64_t value; /* Of the timeline, when it is done. */
-  VkCommandBuffer commands;
-  VulkanBuffer* staging; /* Null when it needs none, or when a job gives it back. */
-} VulkanBatch;
-
-/* What the stream's worker does once the timeline has reached `value`. */
-typedef struct VulkanJob {
-  struct VulkanJob* next;
-  uint64_t value;
-  void (*run)(EpDriverStream* stream, struct VulkanJob* job);
-} VulkanJob;
-
-/* Guarded by the device's mutex. */
-struct EpDriverStream {
-  EpDriverDevice* device;
-  EpDriverStream* next;
-  VulkanQueue* queue;
-  VkCommandPool pool;
-  VkSemaphore timeline;
-  uint64_t submitted; /* The timeline's value when everything enqueued is done. */
-  size_t references;  /* The owner's, those of events, and the worker's. */
-  VulkanBatch* batches;
-  VulkanBatch** last_batch;
-  VulkanJob* jobs;
-  VulkanJob** last_job;
-  bool working;
-};
-
-struct EpDriverEvent {
-  EpDriverDevice* device;
-  EpDriverStream* producer; /* Null before the first record. */
-  uint64_t value;
-};
-
-struct EpDriverSemaphore {
-  EpDriverDevice* device;
-  VkSemaphore semaphore;
-};
-
-/* A timeline and a value of it. */
-typedef struct VulkanPoint {
-  VkSemaphore semaphore;
-  uint64_t value;
-} VulkanPoint;
-
-static bool vulkan_semaphore_create(EpDriverDevice* device, VkSemaphore* semaphore,
-                                    EpError* error) {
+bool vulkan_semaphore_create(EpDriverDevice* device, VkSemaphore* semaphore, EpError* error) {
   VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                         .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
   VkSemaphoreCreateInfo create = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
@@ -73,7 +19,7 @@ static bool vulkan_semaphore_create(EpDriverDevice* device, VkSemaphore* semapho
   return true;
 }
 
-static bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error) {
+bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error) {
   VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                               .semaphoreCount = 1,
                               .pSemaphores = &point.semaphore,
@@ -82,8 +28,7 @@ static bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* erro
   return result == VK_SUCCESS || vulkan_failed(error, "vkWaitSemaphores", result);
 }
 
-/* How far the device has come; everything, if it is lost. */
-static uint64_t vulkan_reached(const EpDriverDevice* device, VkSemaphore timeline) {
+uint64_t vulkan_reached(const EpDriverDevice* device, VkSemaphore timeline) {
   uint64_t value = 0;
   VkResult result = device->vk.vkGetSemaphoreCounterValue(device->device, timeline, &value);
   return result == VK_SUCCESS ? value : UINT64_MAX;
@@ -93,8 +38,7 @@ static bool vulkan_is_idle(const EpDriverStream* stream) {
   return vulkan_reached(stream->device, stream->timeline) >= stream->submitted;
 }
 
-/* Takes back what finished batches used. */
-static void vulkan_recycle(EpDriverStream* stream) {
+void vulkan_recycle(EpDriverStream* stream) {
   EpDriverDevice* device = stream->device;
   uint64_t reached = vulkan_reached(device, stream->timeline);
   while (stream->batches != NULL && stream->batches->value <= reached) {
@@ -181,7 +125,7 @@ static void vulkan_stream_done(EpDriverDevice* device, void* object) {
   ep_mutex_unlock(&device->mutex);
 }
 
-static void vulkan_stream_drop(EpDriverStream* stream) {
+void vulkan_stream_drop(EpDriverStream* stream) {
   EpDriverDevice* device = stream->device;
   ep_mutex_lock(&device->mutex);
   bool last = vulkan_stream_unreference(stream);
@@ -229,8 +173,7 @@ static void vulkan_work(void* argument) {
   ep_driver_close(driver);
 }
 
-/* Called with the mutex held. False when the system refuses a thread. */
-static bool vulkan_stream_add_job(EpDriverStream* stream, VulkanJob* job) {
+bool vulkan_stream_add_job(EpDriverStream* stream, VulkanJob* job) {
   if (!stream->working) {
     if (!ep_thread_start(vulkan_work, stream)) {
       return false;
@@ -245,8 +188,7 @@ static bool vulkan_stream_add_job(EpDriverStream* stream, VulkanJob* job) {
   return true;
 }
 
-/* Takes a reference; called with the mutex held. */
-static VulkanPoint vulkan_stream_end(EpDriverStream* stream) {
+VulkanPoint vulkan_stream_end(EpDriverStream* stream) {
   ++stream->references;
   return (VulkanPoint){stream->timeline, stream->submitted};
 }
@@ -400,11 +342,8 @@ EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* nativ
   ep_mutex_unlock(&device->mutex);
   return stream;
 }
-
-/* Submits `commands` (null for none) after everything the stream holds and after `wait`, and with a
- * signal of `signal`; a point without a semaphore is none. Called with the mutex held. */
-static bool vulkan_submit(EpDriverStream* stream, VkCommandBuffer commands, VulkanPoint wait,
-                          VulkanPoint signal, EpError* error) {
+bool vulkan_submit(EpDriverStream* stream, VkCommandBuffer commands, VulkanPoint wait,
+                   VulkanPoint signal, EpError* error) {
   VkSemaphore waits[] = {stream->timeline, wait.semaphore};
   uint64_t wait_values[] = {stream->submitted, wait.value};
   VkPipelineStageFlags stages[] = {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
@@ -432,388 +371,4 @@ static bool vulkan_submit(EpDriverStream* stream, VkCommandBuffer commands, Vulk
   }
   ++stream->submitted;
   return true;
-}
-
-/* Between the owner outside and this device; `acquire` is true before use, false after it. */
-static VkBufferMemoryBarrier vulkan_ownership(const EpDriverDevice* device,
-                                              const VulkanBuffer* buffer, bool acquire) {
-  VkAccessFlags use = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  return (VkBufferMemoryBarrier){
-      .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER,
-      .srcAccessMask = acquire ? 0 : use,
-      .dstAccessMask = acquire ? use : 0,
-      .srcQueueFamilyIndex = acquire ? VULKAN_QUEUE_FAMILY_EXTERNAL : device->queue_family,
-      .dstQueueFamilyIndex = acquire ? device->queue_family : VULKAN_QUEUE_FAMILY_EXTERNAL,
-      .buffer = buffer->buffer,
-      .size = UINT64_MAX};
-}
-
-static void vulkan_record_ownership(const EpDriverDevice* device, VkCommandBuffer commands,
-                                    const VulkanBuffer* source, const VulkanBuffer* destination,
-                                    bool acquire) {
-  VkBufferMemoryBarrier barriers[2];
-  uint32_t count = 0;
-  if (source->external) {
-    barriers[count++] = vulkan_ownership(device, source, acquire);
-  }
-  if (destination->external && destination != source) {
-    barriers[count++] = vulkan_ownership(device, destination, acquire);
-  }
-  if (count > 0) {
-    device->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
-                                    VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, NULL, count, barriers,
-                                    0, NULL);
-  }
-}
-
-static bool vulkan_record_copy(EpDriverStream* stream, VkCommandBuffer commands,
-                               const VulkanBuffer* source, const VulkanBuffer* destination,
-                               const VkBufferCopy* range, EpError* error) {
-  const EpDriverDevice* device = stream->device;
-  const DriverApi* vk = &device->vk;
-  VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                    .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-  VkResult result = vk->vkBeginCommandBuffer(commands, &begin);
-  if (result != VK_SUCCESS) {
-    return vulkan_failed(error, "vkBeginCommandBuffer", result);
-  }
-  vulkan_record_ownership(device, commands, source, destination, true);
-  vk->vkCmdCopyBuffer(commands, source->buffer, destination->buffer, 1, range);
-  vulkan_record_ownership(device, commands, source, destination, false);
-  if (destination->mapping != NULL) {
-    VkMemoryBarrier to_host = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                               .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
-                               .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
-    vk->vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-                             0, 1, &to_host, 0, NULL, 0, NULL);
-  }
-  result = vk->vkEndCommandBuffer(commands);
-  return result == VK_SUCCESS || vulkan_failed(error, "vkEndCommandBuffer", result);
-}
-
-/* Enqueues a copy. The caller may leave it staging to give back when it is done. Null, with `error`
- * written, on failure. Called with the mutex held. */
-static VulkanBatch* vulkan_enqueue_copy(EpDriverStream* stream, const VulkanBuffer* source,
-                                        const VulkanBuffer* destination, const VkBufferCopy* range,
-                                        EpError* error) {
-  EpDriverDevice* device = stream->device;
-  vulkan_recycle(stream);
-  VulkanBatch* batch = malloc(sizeof *batch);
-  if (batch == NULL) {
-    (void)vulkan_out_of_memory(error);
-    return NULL;
-  }
-  VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                          .commandPool = stream->pool,
-                                          .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-                                          .commandBufferCount = 1};
-  VkResult result =
-      device->vk.vkAllocateCommandBuffers(device->device, &allocate, &batch->commands);
-  if (result != VK_SUCCESS) {
-    free(batch);
-    (void)vulkan_failed(error, "vkAllocateCommandBuffers", result);
-    return NULL;
-  }
-  const VulkanPoint none = {NULL, 0};
-  if (!vulkan_record_copy(stream, batch->commands, source, destination, range, error) ||
-      !vulkan_submit(stream, batch->commands, none, none, error)) {
-    device->vk.vkFreeCommandBuffers(device->device, stream->pool, 1, &batch->commands);
-    free(batch);
-    return NULL;
-  }
-  batch->next = NULL;
-  batch->value = stream->submitted;
-  batch->staging = NULL;
-  *stream->last_batch = batch;
-  stream->last_batch = &batch->next;
-  return batch;
-}
-
-/* Brings what the device has written to pageable memory, which it cannot reach itself. */
-typedef struct VulkanReadJob {
-  VulkanJob base;
-  VulkanBuffer* staging;
-  void* destination;
-  size_t bytes;
-} VulkanReadJob;
-
-static void vulkan_read_run(EpDriverStream* stream, VulkanJob* base) {
-  VulkanReadJob* job = (VulkanReadJob*)base;
-  EpDriverDevice* device = stream->device;
-  memcpy(job->destination, job->staging->mapping, job->bytes);
-  VkSemaphoreSignalInfo signal = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
-                                  .semaphore = stream->timeline,
-                                  .value = base->value + 1};
-  ep_mutex_lock(&device->mutex);
-  vulkan_staging_put(device, job->staging);
-  (void)device->vk.vkSignalSemaphore(device->device, &signal);
-  ep_mutex_unlock(&device->mutex);
-  free(job);
-}
-
-/* Enqueues the host's part of a read; the stream goes on when it is done. */
-static bool vulkan_enqueue_read(EpDriverStream* stream, VulkanReadJob* job, EpError* error) {
-  job->base.run = vulkan_read_run;
-  job->base.value = stream->submitted;
-  if (!vulkan_stream_add_job(stream, &job->base)) {
-    return ep_fail(error, ORT_EP_FAIL, EP_NAME ": no thread is left to read with");
-  }
-  ++stream->submitted;
-  return true;
-}
-
-/* A copy as the caller asked for it, resolved to buffers. */
-typedef struct VulkanCopy {
-  EpCopyKind kind;
-  void* destination;
-  const void* source;
-  size_t bytes;
-  VulkanBuffer* staging; /* For the side that is the host's. */
-} VulkanCopy;
-
-/* The buffer and offset of an address of the device. Called with the mutex held. */
-static const VulkanBuffer* vulkan_locate(EpDriverDevice* device, const void* address, size_t bytes,
-                                         VkDeviceSize* offset, EpError* error) {
-  const VulkanBuffer* buffer = vulkan_buffer_at(device, address, bytes);
-  if (buffer == NULL) {
-    (void)ep_fail(error, ORT_EP_FAIL, EP_NAME ": no memory of %s has %zu bytes at %p", device->name,
-                  bytes, address);
-    return NULL;
-  }
-  *offset = (uintptr_t)address - (uintptr_t)buffer->address;
-  return buffer;
-}
-
-/* Called with the mutex held; `copy->staging` is the caller's on failure too. */
-static VulkanBatch* vulkan_start_copy(EpDriverStream* stream, VulkanCopy* copy, EpError* error) {
-  EpDriverDevice* device = stream->device;
-  VkBufferCopy range = {.size = copy->bytes};
-  if (copy->kind != EP_COPY_DEVICE_TO_DEVICE) {
-    copy->staging = vulkan_staging_get(device, copy->bytes, error);
-    if (copy->staging == NULL) {
-      return NULL;
-    }
-  }
-  const VulkanBuffer* source =
-      copy->kind == EP_COPY_HOST_TO_DEVICE
-          ? copy->staging
-          : vulkan_locate(device, copy->source, copy->bytes, &range.srcOffset, error);
-  const VulkanBuffer* destination =
-      copy->kind == EP_COPY_DEVICE_TO_HOST
-          ? copy->staging
-          : vulkan_locate(device, copy->destination, copy->bytes, &range.dstOffset, error);
-  if (source == NULL || destination == NULL) {
-    return NULL;
-  }
-  if (copy->kind == EP_COPY_HOST_TO_DEVICE) {
-    memcpy(copy->staging->mapping, copy->source, copy->bytes);
-  }
-  return vulkan_enqueue_copy(stream, source, destination, &range, error);
-}
-
-/* Enqueues the whole of it. Called with the mutex held. */
-static bool vulkan_copy_on_stream(EpDriverStream* stream, VulkanCopy* copy, EpError* error) {
-  VulkanReadJob* job = NULL;
-  if (copy->kind == EP_COPY_DEVICE_TO_HOST) {
-    job = malloc(sizeof *job);
-    if (job == NULL) {
-      return vulkan_out_of_memory(error);
-    }
-  }
-  VulkanBatch* batch = vulkan_start_copy(stream, copy, error);
-  if (batch == NULL) {
-    if (copy->staging != NULL) {
-      vulkan_staging_put(stream->device, copy->staging);
-    }
-    free(job);
-    return false;
-  }
-  if (job == NULL) {
-    batch->staging = copy->staging;
-    return true;
-  }
-  *job = (VulkanReadJob){
-      .staging = copy->staging, .destination = copy->destination, .bytes = copy->bytes};
-  if (!vulkan_enqueue_read(stream, job, error)) {
-    batch->staging = copy->staging;
-    free(job);
-    return false;
-  }
-  return true;
-}
-
-static bool vulkan_copy_now(EpDriverDevice* device, VulkanCopy* copy, EpError* error) {
-  EpDriverStream* stream = device->copies;
-  ep_mutex_lock(&device->mutex);
-  bool good = vulkan_start_copy(stream, copy, error) != NULL;
-  VulkanPoint end = {stream->timeline, stream->submitted};
-  ep_mutex_unlock(&device->mutex);
-  good = good && vulkan_wait(device, end, error);
-  if (good && copy->kind == EP_COPY_DEVICE_TO_HOST) {
-    memcpy(copy->destination, copy->staging->mapping, copy->bytes);
-  }
-  ep_mutex_lock(&device->mutex);
-  if (copy->staging != NULL) {
-    vulkan_staging_put(device, copy->staging);
-  }
-  vulkan_recycle(stream);
-  ep_mutex_unlock(&device->mutex);
-  return good;
-}
-
-bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
-                    void* destination, const void* source, size_t bytes, EpError* error) {
-  VulkanCopy copy = {.kind = kind, .destination = destination, .source = source, .bytes = bytes};
-  if (!vulkan_device_ready(device, error) || destination == source) {
-    return device->device != NULL;
-  }
-  if (stream == NULL) {
-    return vulkan_copy_now(device, &copy, error);
-  }
-  ep_mutex_lock(&device->mutex);
-  bool good = vulkan_copy_on_stream(stream, &copy, error);
-  ep_mutex_unlock(&device->mutex);
-  return good;
-}
-
-bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError* error) {
-  EpDriverEvent* event = calloc(1, sizeof *event);
-  *out = event;
-  if (event == NULL) {
-    return vulkan_out_of_memory(error);
-  }
-  event->device = device;
-  return true;
-}
-
-void ep_driver_event_release(EpDriverEvent* event) {
-  if (event->producer != NULL) {
-    vulkan_stream_drop(event->producer);
-  }
-  free(event);
-}
-
-bool ep_driver_event_record(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
-  (void)error;
-  ep_mutex_lock(&event->device->mutex);
-  EpDriverStream* before = event->producer;
-  event->value = vulkan_stream_end(stream).value;
-  event->producer = stream;
-  ep_mutex_unlock(&event->device->mutex);
-  if (before != NULL) {
-    vulkan_stream_drop(before);
-  }
-  return true;
-}
-
-bool ep_driver_event_wait(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
-  ep_mutex_lock(&event->device->mutex);
-  bool good = true;
-  if (event->producer != NULL && event->producer != stream) {
-    good = vulkan_submit(stream, NULL, (VulkanPoint){event->producer->timeline, event->value},
-                         (VulkanPoint){NULL, 0}, error);
-  }
-  ep_mutex_unlock(&event->device->mutex);
-  return good;
-}
-
-bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
-  EpDriverDevice* device = event->device;
-  ep_mutex_lock(&device->mutex);
-  EpDriverStream* producer = event->producer;
-  VulkanPoint point = {NULL, event->value};
-  if (producer != NULL) {
-    point.semaphore = vulkan_stream_end(producer).semaphore;
-  }
-  ep_mutex_unlock(&device->mutex);
-  if (producer == NULL) {
-    return true;
-  }
-  bool good = vulkan_wait(device, point, error);
-  vulkan_stream_drop(producer);
-  return good;
-}
-
-static bool vulkan_import_native(EpDriverDevice* device, const EpHandleType* type,
-                                 EpNativeHandle native, VkSemaphore semaphore, EpError* error) {
-  if (type->kind == EP_NATIVE_FD) {
-    VkImportSemaphoreFdInfoKHR info = {.sType = VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR,
-                                       .semaphore = semaphore,
-                                       .handleType = type->driver_type,
-                                       .fd = native.fd};
-    VkResult result = device->vk.vkImportSemaphoreFdKHR(device->device, &info);
-    return result == VK_SUCCESS || vulkan_failed(error, "vkImportSemaphoreFdKHR", result);
-  }
-  VkImportSemaphoreWin32HandleInfoKHR info = {
-      .sType = VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR,
-      .semaphore = semaphore,
-      .handleType = type->driver_type,
-      .handle = native.handle};
-  VkResult result = device->vk.vkImportSemaphoreWin32HandleKHR(device->device, &info);
-  return result == VK_SUCCESS || vulkan_failed(error, "vkImportSemaphoreWin32HandleKHR", result);
-}
-
-bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type,
-                                EpNativeHandle native, EpDriverSemaphore** out, EpError* error) {
-  *out = NULL;
-  if (!vulkan_device_ready(device, error)) {
-    return false;
-  }
-  EpDriverSemaphore* semaphore = malloc(sizeof *semaphore);
-  if (semaphore == NULL) {
-    return vulkan_out_of_memory(error);
-  }
-  semaphore->device = device;
-  if (!vulkan_semaphore_create(device, &semaphore->semaphore, error)) {
-    free(semaphore);
-    return false;
-  }
-  if (!vulkan_import_native(device, type, native, semaphore->semaphore, error)) {
-    device->vk.vkDestroySemaphore(device->device, semaphore->semaphore, NULL);
-    free(semaphore);
-    return false;
-  }
-  ep_mutex_lock(&device->mutex);
-  ++device->semaphores;
-  ep_mutex_unlock(&device->mutex);
-  *out = semaphore;
-  return true;
-}
-
-static void vulkan_semaphore_destroy(EpDriverDevice* device, void* object) {
-  EpDriverSemaphore* semaphore = object;
-  device->vk.vkDestroySemaphore(device->device, semaphore->semaphore, NULL);
-  ep_mutex_lock(&device->mutex);
-  --device->semaphores;
-  ep_mutex_unlock(&device->mutex);
-  free(semaphore);
-}
-
-void ep_driver_semaphore_release(EpDriverSemaphore* semaphore) {
-  vulkan_retire(semaphore->device, vulkan_semaphore_destroy, semaphore);
-}
-
-bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stream, uint64_t value,
-                              EpError* error) {
-  ep_mutex_lock(&semaphore->device->mutex);
-  bool good = vulkan_submit(stream, NULL, (VulkanPoint){semaphore->semaphore, value},
-                            (VulkanPoint){NULL, 0}, error);
-  ep_mutex_unlock(&semaphore->device->mutex);
-  return good;
-}
-
-/* Vulkan leaves undefined what happens when a timeline goes back, so it is checked. */
-bool ep_driver_semaphore_signal(EpDriverSemaphore* semaphore, EpDriverStream* stream,
-                                uint64_t value, EpError* error) {
-  EpDriverDevice* device = semaphore->device;
-  uint64_t now = vulkan_reached(device, semaphore->semaphore);
-  if (value <= now) {
-    return ep_fail_argument(error, "value is %" PRIu64 ", but the semaphore is already at %" PRIu64,
-                            value, now);
-  }
-  ep_mutex_lock(&device->mutex);
-  bool good = vulkan_submit(stream, NULL, (VulkanPoint){NULL, 0},
-                            (VulkanPoint){semaphore->semaphore, value}, error);
-  ep_mutex_unlock(&device->mutex);
-  return good;
 }
