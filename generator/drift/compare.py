@@ -488,7 +488,7 @@ class _Comparison:
             )
         for j in a.appended:
             item = others[j]
-            if _may_grow(old):
+            if may_grow(old):
                 self.added(old, item, rule(item, "appended"), "older hosts do not have it")
             else:
                 self.added(
@@ -747,7 +747,7 @@ class _Comparison:
         ]
         come = [c for n, c in got.items() if n not in wanted]
         for constant in gone:
-            match = None if changed else _renamed_constant(constant, come)
+            match = None if changed else renamed_constant(constant, come)
             if match is not None:
                 come.remove(match)
                 self.add(
@@ -933,7 +933,7 @@ def _article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeo' else 'a'} {kind}" if kind[0] != "u" else f"a {kind}"
 
 
-def _may_grow(struct: Struct) -> bool:
+def may_grow(struct: Struct) -> bool:
     """Whether fields may come at the end: function tables, and structs that carry a version."""
     if struct.fields and struct.fields[0].name in VERSION_FIELDS:
         return True
@@ -955,7 +955,8 @@ def _storage(enum: Enum) -> str:
     return f"{size} bytes{', unsigned' if _unsigned(enum) else ''}"
 
 
-def _renamed_constant(old: Constant, candidates: list[Constant]) -> Constant | None:
+def renamed_constant(old: Constant, candidates: list[Constant]) -> Constant | None:
+    """The new name of an enumerator: one of the same value and much the same name."""
     alike = [
         (SequenceMatcher(None, old.name, c.name).ratio(), c)
         for c in candidates
