@@ -27,17 +27,28 @@ ORT_VERSION = "1.29.0"
 sys.path.insert(0, str(ROOT / "tests"))
 
 
-def median(run: Callable[[], None], rounds: int) -> float:
-    """The median of some timed runs in seconds, after one that does not count."""
-    run()
-    return statistics.median(timeit.repeat(run, number=1, repeat=rounds))
+def medians(runs: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+    """The median time of each function in seconds, after one call each that does not count.
+
+    The functions take turns, so that what else the machine does falls on all alike.
+    """
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(rounds + 1):
+        for name, run in runs.items():
+            seconds = timeit.timeit(run, number=1)
+            if turn:
+                times[name].append(seconds)
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
-def process(command: Sequence[str | Path], ok: Sequence[int] = (0,)) -> Callable[[], None]:
-    """A function that runs a command to its end."""
+def process(
+    command: Sequence[str | Path], ok: Sequence[int] = (0,), **variables: str
+) -> Callable[[], None]:
+    """A function that runs a command to its end; the variables are added to its environment."""
+    environ = environment() | variables
 
     def run() -> None:
-        done = subprocess.run([str(c) for c in command], capture_output=True, env=environment())
+        done = subprocess.run([str(c) for c in command], capture_output=True, env=environ)
         if done.returncode not in ok:
             sys.exit(f"{command} ended with {done.returncode}:\n{done.stderr.decode()}")
 
@@ -84,14 +95,18 @@ def measure_tool(files: list[Path], rounds: int) -> None:
         peer = process(
             [BIN / "ctypesgen", f"-I{files[0].parent}", *files, "-o", folder / "peer.py"]
         )
-        check = process([tool, "check", "--header", files[0]], ok=(0, 1))
-        times = {
-            "gcc -fsyntax-only": median(gcc, rounds),
-            "ctypesgen 1.1.1": median(peer, rounds),
-            "check": median(check, rounds),
-            "generate, cold": median(cold, rounds),
-            "generate, nothing changed": median(warm, rounds),
+        command = [tool, "check", "--header", files[0]]
+        check = process(command, ok=(0, 1))
+        first_check = process(command, ok=(0, 1), ORT_INTEROP_GEN_NO_CACHE="1")
+        runs = {
+            "gcc -fsyntax-only": gcc,
+            "ctypesgen 1.1.1": peer,
+            "check": check,
+            "check, without its cache": first_check,
+            "generate, cold": cold,
+            "generate, nothing changed": warm,
         }
+        times = medians(runs, rounds)
     print(f"{'whole process':<28}{'seconds':>9}{'x ctypesgen':>13}{'x gcc':>8}   goal")
     goals = {
         "check": "<= 0.7 x ctypesgen",
@@ -107,14 +122,16 @@ def measure_tool(files: list[Path], rounds: int) -> None:
 
 def measure_import(rounds: int) -> None:
     """Import of the generated package over that of ctypes alone."""
-    base = median(process([sys.executable, "-c", "import ctypes"]), rounds)
     cases = {
+        "import ctypes": "import ctypes",
         "import ort_interop": "import ctypes, ort_interop",
         "... and OrtApi with a slot": "import ctypes, ort_interop; ort_interop.OrtApi.CreateStatus",
     }
+    runs = {name: process([sys.executable, "-c", code]) for name, code in cases.items()}
+    times = medians(runs, rounds)
+    base = times.pop("import ctypes")
     print(f"\nover 'import ctypes' ({1000 * base:.1f} ms)")
-    for name, code in cases.items():
-        seconds = median(process([sys.executable, "-c", code]), rounds)
+    for name, seconds in times.items():
         goal = "   goal <= +10 ms" if name == "import ort_interop" else ""
         print(f"{name:<28}{1000 * (seconds - base):>+8.1f} ms{goal}")
 

@@ -7,6 +7,7 @@ names and cannot leave it.
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Callable
@@ -28,11 +29,14 @@ _ASCII_FOR = str.maketrans(
     }
 )
 
+_PLAIN = re.compile(r"[ -~\n]*")
 _C_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "?": "\\?"}
 
 
 def _plain_ascii(text: str) -> str:
     """Printable ASCII and newlines only; what has no plain form is spelled as its code point."""
+    if _PLAIN.fullmatch(text):
+        return text
     out = []
     for char in text.translate(_ASCII_FOR).replace("\r\n", "\n").replace("\t", " "):
         if char == "\n" or " " <= char <= "~":
@@ -150,6 +154,8 @@ def wrap(text: str, width: int) -> list[str]:
 
 def _fill(item: list[str], width: int) -> list[str]:
     text = " ".join(line.strip() for line in item)
+    if len(text) <= width and _PLAIN.fullmatch(text):
+        return [text] if text else []
     hang = "  " if text.startswith(("- ", "\\")) else ""
     return textwrap.wrap(
         text,
