@@ -120,8 +120,7 @@ def function_doc(model: Model, name: str, function: Function, since: int | None)
     meaning = model.semantics.get(name)
     paragraphs = []
     if meaning is not None:
-        told = [meaning.doc]
-        told += [_UNSUPPORTED[meaning.unsupported]] if meaning.unsupported else []
+        told = [_UNSUPPORTED[meaning.unsupported]] if meaning.unsupported else []
         told += [_THREADS[meaning.threads]] if meaning.threads else []
         if meaning.creates:
             told.append(f"The caller releases what '{meaning.creates}' receives.")
@@ -130,7 +129,7 @@ def function_doc(model: Model, name: str, function: Function, since: int | None)
             also = "; null is allowed." if nullable else "."
             told.append(f"Ends the life of '{meaning.releases}'{also}")
         told += [f"'{param}' stays in use until {until}." for param, until in meaning.borrows]
-        paragraphs = [p for p in told if p]
+        paragraphs = [meaning.doc, " ".join(told)]
         lines = [
             f"\\param[{p.direction or 'in'}] {p.name} {p.doc}" for p in meaning.params if p.doc
         ]
