@@ -708,8 +708,8 @@ class _Comparison:
             add(
                 "sal-changed",
                 f"parameter '{shown}': what callers must pass or may expect has changed",
-                " ".join(before) or "no annotation",
-                " ".join(after) or "no annotation",
+                " ".join([*before, declare(old.type, old.name)]),
+                " ".join([*after, declare(new.type, new.name)]),
                 old,
             )
 

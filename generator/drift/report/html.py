@@ -67,6 +67,7 @@ def render(report: Report, color: bool = False) -> str:
         groups=groups,
         severities=[(s.value, NAMES[s].partition(": ")[2], report.count(s)) for s in ORDER],
         version=__version__,
+        prose=_prose,
     )
 
 
@@ -111,3 +112,14 @@ def _mark(text: str, spans: tuple[Span, ...], tag: str) -> Markup:
         parts += [escape(text[at:start]), Markup(f"<{tag}>{{}}</{tag}>").format(text[start:end])]
         at = end
     return Markup("").join([*parts, escape(text[at:])])
+
+
+def _prose(text: str) -> Markup:
+    """A sentence in which backticks enclose code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part)
+        for at, part in enumerate(parts)
+    )

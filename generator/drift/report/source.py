@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,11 +51,25 @@ def difference(expected: str, actual: str) -> Difference:
     return Difference(expected, actual, tuple(removed), tuple(added))
 
 
-def changed_words(text: str, spans: tuple[Span, ...], other: str) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that differs, and the one behind it, which tells its place in a line from others."""
+
+    text: str
+    follower: str = ""
+
+
+def changed_words(text: str, spans: tuple[Span, ...], other: str) -> set[Word]:
     """The identifiers and numbers inside some spans; none where the other side has nothing at all."""
     if not other:
         return set()
-    return {w for start, end in spans for w in re.findall(r"\w+", text[start:end])}
+    words = list(re.finditer(r"\w+", text))
+    followers = [m[0] for m in words[1:]] + [""]
+    return {
+        Word(match[0], follower)
+        for match, follower in zip(words, followers, strict=False)
+        if any(start <= match.start() < end for start, end in spans)
+    }
 
 
 @dataclass(slots=True)
@@ -75,7 +90,7 @@ class Sources:
             self._files[file] = lines
         return self._files[file]
 
-    def excerpt(self, loc: Location, words: set[str], symbol: str = "") -> list[Excerpt]:
+    def excerpt(self, loc: Location, words: set[Word], symbol: str = "") -> list[Excerpt]:
         """The line of a location and up to two more in which one of the words stands.
 
         The words are marked; where none of them is found, the symbol's own name is.
@@ -83,25 +98,41 @@ class Sources:
         lines = self.lines(loc.file)
         if not 0 < loc.line <= len(lines):
             return []
-        found = [_excerpt(loc.line, lines[loc.line - 1], words)]
         if loc.file.endswith(".json"):  # a record has a line for each declaration
             lines = lines[: loc.line]
-        for number in range(loc.line + 1, min(loc.line + 12, len(lines)) + 1):
-            previous, text = lines[number - 2], lines[number - 1]
-            if len(found) == 3 or not text.strip() or previous.rstrip().endswith((";", "}")):
+        last = loc.line
+        while last < min(loc.line + 12, len(lines)) and lines[last].strip():
+            if lines[last - 1].rstrip().endswith((";", "}")):
                 break
-            candidate = _excerpt(number, text, words)
-            if candidate.marks:
-                found.append(candidate)
-        if not any(e.marks for e in found):
+            last += 1
+        texts = {n: _clipped(lines[n - 1]) for n in range(loc.line, last + 1)}
+        marks = _marks(texts, words) or _marks(texts, {w.text for w in words})
+        first = texts[loc.line]
+        if not any(marks.values()):
             name = symbol.rpartition(".")[2]
-            found[0] = _excerpt(loc.line, lines[loc.line - 1], {name} if name else set())
-        return found
+            marks = _marks({loc.line: first}, {name}) if name else {}
+        found = [Excerpt(loc.line, first, marks.get(loc.line, ()))]
+        return (
+            found
+            + [
+                Excerpt(n, text, marks[n])
+                for n, text in texts.items()
+                if n > loc.line and n in marks
+            ][:2]
+        )
 
 
-def _excerpt(number: int, text: str, words: set[str]) -> Excerpt:
+def _clipped(text: str) -> str:
     text = text.expandtabs(4).rstrip()
-    if len(text) > MAX_WIDTH:
-        text = text[: MAX_WIDTH - 1] + "…"
-    marks = tuple(m.span() for m in re.finditer(r"\w+", text) if m[0] in words)
-    return Excerpt(number, text, marks)
+    return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 1] + "…"
+
+
+def _marks(lines: dict[int, str], words: Collection[Word | str]) -> dict[int, tuple[Span, ...]]:
+    """Where the words stand, by line; a :class:`Word` only where its follower comes next."""
+    found: dict[int, list[Span]] = {}
+    tokens = [(n, m) for n, text in lines.items() for m in re.finditer(r"\w+", text)]
+    for (number, match), (_, behind) in zip(tokens, [*tokens[1:], (0, None)], strict=True):
+        follower = behind[0] if behind else ""
+        if match[0] in words or Word(match[0], follower) in words:
+            found.setdefault(number, []).append(match.span())
+    return {number: tuple(spans) for number, spans in found.items()}
