@@ -19,8 +19,10 @@ _COMMANDS = {
     "diff": "Show what changed between two headers or recorded releases.",
     "generate": "Render the spec into bindings, headers, plugin EPs and tests.",
     "lint-docs": "Find faults in the documentation comments of a header.",
+    "record": "Keep the facts of a header as a recorded release.",
     "rules": "List or explain the rules of the findings.",
     "schema": "Print the JSON schema of the spec files.",
+    "update": "Write into the spec what a newer header has beyond it.",
 }
 
 
