@@ -59,6 +59,7 @@ TARGETS: tuple[tuple[str, str], ...] = (
     ("c_header", "CHeader"),
     ("python", "Python"),
     ("ep_c", "EpC"),
+    ("mock_driver", "MockDriver"),
     ("gating_tests", "GatingTests"),
 )
 """Every target: the module below ``targets`` (which is its name) and the class in it."""
