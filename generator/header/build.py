@@ -53,6 +53,9 @@ _SUFFIXED = re.compile(r"\b0[xX][0-9a-fA-F]+[uUlL]*|\b\d+[uUlL]*")
 _SPACED = re.compile(r"\s*,\s*|(?<=\()\s+|^\s+|\s+(?=\))")
 
 
+ATOMIC = "_Atomic may change a layout; it is not modelled"
+
+
 class _Refused(Exception):
     """A declaration that C allows and the model does not know."""
 
@@ -75,6 +78,7 @@ class Builder:
         self.values: dict[str, int] = {}
         self.evaluate = Evaluator(self.values, 32 if self.windows else 64)
         self.depth = 0
+        self.types: dict[tuple[object, ...], CType] = {}
         self.forward: dict[str, tuple[str, Location]] = {}
         self._docs: dict[int, Docs] = {}
 
@@ -141,29 +145,53 @@ class Builder:
     # Types -------------------------------------------------------------------------------------
 
     def ctype(self, node: c_ast.Node) -> CType:
+        """The type of a declaration or declarator; pointers to plain names are made only once."""
+        stars: list[bool] = []
+        inner = node
+        while isinstance(inner, (c_ast.PtrDecl, c_ast.Decl, c_ast.Typename)):
+            if isinstance(inner, c_ast.PtrDecl):
+                quals = inner.quals
+                if "_Atomic" in quals:
+                    raise _Refused(ATOMIC)
+                stars.append("const" in quals)
+            inner = inner.type
+        if len(stars) > MAX_DEPTH:
+            raise _Refused(f"a type nested more than {MAX_DEPTH} levels deep")
+        if isinstance(inner, c_ast.TypeDecl) and isinstance(inner.type, c_ast.IdentifierType):
+            quals = inner.quals
+            key = (*inner.type.names, *quals, *stars)
+            known = self.types.get(key)
+            if known is None:
+                if "_Atomic" in quals:
+                    raise _Refused(ATOMIC)
+                known = Named(canonical_base(list(inner.type.names)), "const" in quals)
+                for const in reversed(stars):
+                    known = Pointer(known, const)
+                self.types[key] = known
+            return known
+        found = self.compound(inner)
+        for const in reversed(stars):
+            found = Pointer(found, const)
+        return found
+
+    def compound(self, node: c_ast.Node) -> CType:
+        """A type that is more than a name behind pointers."""
         if self.depth == MAX_DEPTH:
             raise _Refused(f"a type nested more than {MAX_DEPTH} levels deep")
         self.depth += 1
         try:
-            return self._ctype(node)
+            if isinstance(node, c_ast.ArrayDecl):
+                return Array(self.ctype(node.type), self.length(node.dim))
+            if isinstance(node, c_ast.FuncDecl):
+                types, variadic = self.parameter_types(node)
+                return FunctionType(self.ctype(node.type), types, variadic)
+            if isinstance(node, c_ast.TypeDecl):
+                if "_Atomic" in node.quals:
+                    raise _Refused(ATOMIC)
+                return self.base(node.type, "const" in node.quals)
+            return self.base(node, False)
         finally:
             self.depth -= 1
-
-    def _ctype(self, node: c_ast.Node) -> CType:
-        if "_Atomic" in (getattr(node, "quals", None) or ()):
-            raise _Refused("_Atomic may change a layout; it is not modelled")
-        if isinstance(node, c_ast.TypeDecl):
-            return self.base(node.type, "const" in node.quals)
-        if isinstance(node, c_ast.PtrDecl):
-            return Pointer(self.ctype(node.type), "const" in node.quals)
-        if isinstance(node, c_ast.ArrayDecl):
-            return Array(self.ctype(node.type), self.length(node.dim))
-        if isinstance(node, c_ast.FuncDecl):
-            types, variadic = self.parameter_types(node)
-            return FunctionType(self.ctype(node.type), types, variadic)
-        if isinstance(node, (c_ast.Decl, c_ast.Typename)):
-            return self.ctype(node.type)
-        return self.base(node, False)
 
     def base(self, node: c_ast.Node, const: bool) -> CType:
         if isinstance(node, c_ast.IdentifierType):
@@ -308,8 +336,7 @@ class Builder:
         if isinstance(inner, c_ast.Enum) and inner.name in (None, node.name):
             self.enum(inner, node.name, offset)
             return
-        ctype = self.ctype(node.type)
-        function = self.pointed_function(node.type, offset)
+        ctype, function = self.declared_type(node.type, offset)
         old = self.abi.typedefs.get(node.name)
         if old is not None:
             if old.type != ctype:
@@ -326,10 +353,12 @@ class Builder:
             self.loc(offset),
         )
 
-    def pointed_function(self, node: c_ast.Node, owner: int) -> Function | None:
+    def declared_type(self, node: c_ast.Node, owner: int) -> tuple[CType, Function | None]:
+        """A type, with the signature where it is a pointer to a function."""
         if isinstance(node, c_ast.PtrDecl) and isinstance(node.type, c_ast.FuncDecl):
-            return self.function(node.type, owner)
-        return None
+            function = self.function(node.type, owner)
+            return Pointer(function.type, "const" in node.quals), function
+        return self.ctype(node), None
 
     def export(self, node: c_ast.Decl, inner: c_ast.FuncDecl, offset: int) -> None:
         function = self.function(inner, offset)
@@ -390,8 +419,7 @@ class Builder:
                 raise _Refused("a bit-field has no fixed place in the ABI")
             if node.align:
                 raise _Refused("_Alignas changes a layout in a way that is not modelled")
-            ctype = self.ctype(node.type)
-            function = self.pointed_function(node.type, offset)
+            ctype, function = self.declared_type(node.type, offset)
         except _Refused as problem:
             self.refuse(offset, str(problem), f"{owner}.{name}")
             return Field(name, UNREADABLE, loc=self.loc(offset))

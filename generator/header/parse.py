@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pycparser import CParser, c_ast
 from pycparser.c_parser import ParseError
 
+from .lexer import lexer_class
+
+_LEXER = lexer_class()
 PLACEHOLDER = "ort_unreadable_"
 """Prefix of the field that stands where a struct's member could not be read: the slots after it
 keep their places."""
@@ -48,7 +51,7 @@ class Parsed:
 def parse(text: str) -> Parsed:
     """Parse a whole unit; where that fails, declaration by declaration, then member by member."""
     try:
-        return Parsed(list(CParser().parse(text).ext or ()), [])
+        return Parsed(list(CParser(lexer=_LEXER).parse(text).ext or ()), [])
     except (ParseError, RecursionError, AssertionError, AttributeError, TypeError, ValueError):
         # pycparser reports bad input as ParseError, but inputs that it never foresaw end in the
         # others; all of them mean that one declaration cannot be read.
@@ -100,7 +103,7 @@ class _Recovery:
         column = start - self.starts[line]
         padding = " " * max(0, column - len(before))
         try:
-            ext = CParser().parse(f"{prologue}\n{before}{padding}{body}{after}").ext
+            ext = CParser(lexer=_LEXER).parse(f"{prologue}\n{before}{padding}{body}{after}").ext
         except (
             ParseError,
             RecursionError,
