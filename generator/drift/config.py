@@ -96,7 +96,7 @@ def load_config(path: Path) -> Config:
         data: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        loc = Location(str(path), int(line[1]) if line else 0)
+        loc = Location(str(path), int(line[1]) if line else len(text.splitlines()))
         raise ConfigErrors([Problem(loc, f"not valid TOML: {error}")]) from None
     if path.name == "pyproject.toml" or "tool" in data:
         tool = data.get("tool")
