@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ep_build import SANITIZE, Tree, render_tree, run
+from ep_build import PROGRAMS, SANITIZE, WARNINGS, Tree, render_tree, run
 
 RELEASES = ("1.24.1", "1.28.0", "1.32.0")
 OLD_RELEASE = "1.23.2"
@@ -16,10 +16,13 @@ RUNS = {
     "host_run": "passed 9",
     "host_objects": "passed 8",
     "importer_accepts": "passed 10",
-    "factory_direct": "passed 9",
+    "factory_direct": "passed 10",
     "importer_hostile": "refused 107",
 }
 """Each program, and the last line that it prints when all of it went well."""
+
+WRAPPED = ("malloc", "calloc", "posix_memalign", "mmap", "fcntl", "fstat", "pthread_create")
+"""What ``tests/c/fault_wrap.c`` makes fail."""
 
 Need = Callable[[str], str]
 Ort = Callable[[str], Path]
@@ -62,6 +65,41 @@ def test_under_sanitizers(
     library, build = sanitized
     out = run([str(build / program), str(ort_library(release)), str(library)])
     assert out.splitlines()[-1] == RUNS[program]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_exit_with_everything_open(
+    plain: tuple[Path, Path], ort_library: Ort, release: str
+) -> None:
+    """The process ends silently while a stream waits for what never comes."""
+    library, build = plain
+    done = subprocess.run(
+        [str(build / "host_run"), str(ort_library(release)), str(library), "--leave"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")
+
+
+@pytest.mark.parametrize("release", [RELEASES[0], RELEASES[-1]])
+def test_every_system_call_failing_once(
+    tree: Tree, ort_library: Ort, tmp_path: Path, release: str
+) -> None:
+    """At each place: a status, null out-parameters, and nothing left over."""
+    wrap = tmp_path / "fault_wrap.o"
+    run(["gcc", *WARNINGS, "-fPIC", "-c", str(PROGRAMS / "fault_wrap.c"), "-o", str(wrap)])
+    wrapped = "".join(f",--wrap={name}" for name in WRAPPED)
+    library = tree.make(
+        tmp_path / "ep",
+        "CC=gcc",
+        f"EXTRA_CFLAGS={SANITIZE}",
+        f"LDFLAGS=-Wl{wrapped} {wrap} -ldl",
+    )
+    program = tree.program("importer_faults", tmp_path, flags=f"{SANITIZE} -rdynamic")
+    out = run([str(program), str(ort_library(release)), str(library)])
+    words = out.split()
+    assert words[:2] == ["failed", "at"] and int(words[2]) >= 40, out
 
 
 @pytest.mark.parametrize("release", RELEASES)

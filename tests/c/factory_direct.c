@@ -72,6 +72,20 @@ static void test_old_hosts(Direct* direct) {
   }
 }
 
+/* Hosts that say nothing, or have nothing at all, get no factory and no crash. */
+static void test_mute_hosts(Direct* direct) {
+  const OrtApiBase* base = fake_base(&direct->client, NULL, 30);
+  OrtEpFactory* factory = NULL;
+  size_t count = 9;
+  OrtStatus* status = direct->library.create("x", base, NULL, &factory, 1, &count);
+  expect_refusal(status, ORT_NOT_IMPLEMENTED, "of no known version", "mute");
+  CHECK(count == 0);
+  base = fake_base(&direct->client, "1.30.0", 0);
+  count = 9;
+  expect_ok(direct->library.create("x", base, NULL, &factory, 1, &count), "empty");
+  CHECK(count == 0 && factory == NULL);
+}
+
 static void test_no_room(Direct* direct) {
   const OrtApiBase* base = fake_base(&direct->client, "1.24.0", 24);
   OrtEpFactory* factory = NULL;
@@ -233,6 +247,7 @@ int main(int argc, char** argv) {
       {"negotiation", test_negotiation},
       {"negotiation_downwards", test_negotiation_downwards},
       {"old_hosts", test_old_hosts},
+      {"mute_hosts", test_mute_hosts},
       {"no_room", test_no_room},
       {"device", test_device},
       {"unlisted_hardware", test_unlisted_hardware},

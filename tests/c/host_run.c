@@ -2,7 +2,8 @@
  * Sessions on imported memory, in a real ONNX Runtime.
  *
  * host_run ORT_LIBRARY EP_LIBRARY          runs every test
- * host_run --signal FD VALUE DELAY_MS      is the other process of one of them
+ * host_run ORT_LIBRARY EP_LIBRARY --leave  exits with everything open, and a stream that waits
+ * host_run --signal FD VALUE DELAY_MS      is the other process of one of the tests
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -280,7 +281,7 @@ int main(int argc, char** argv) {
     client_sleep_ms((unsigned)atoi(argv[4]));
     return ort_interop_host_signal(shared, (uint64_t)atoi(argv[3])) == 0 ? 0 : 1;
   }
-  CHECK(argc == 3);
+  CHECK(argc == 3 || argc == 4);
   static const struct {
     const char* name;
     void (*run)(Rig*);
@@ -298,6 +299,13 @@ int main(int argc, char** argv) {
   static Rig rig;
   rig.program = argv[0];
   rig_open(&rig, argv[1], argv[2]);
+  if (argc == 4) {
+    OK(&rig.client,
+       rig.client.interop->WaitSemaphore(rig.importer, rig.semaphore, rig.stream, 1000));
+    test_plain_run(&rig);
+    puts("left");
+    return 0;
+  }
   for (size_t i = 0; i < sizeof tests / sizeof tests[0]; ++i) {
     tests[i].run(&rig);
     printf("ok %s\n", tests[i].name);

@@ -7,6 +7,7 @@
 #include "ep_config.h"
 #include "ep_context.h"
 #include "ep_factory.h"
+#include "ep_platform.h"
 
 #ifdef _WIN32
 #define EP_EXPORT __declspec(dllexport)
@@ -46,18 +47,23 @@ static const OrtApi* ep_negotiate(const OrtApiBase* base, uint32_t* api_version)
   return NULL;
 }
 
+/* The first API version is enough for a status. A host without it gets no factory, silently. */
 static OrtStatus* ep_refuse_host(const OrtApiBase* base) {
+  const char* version = base->GetVersionString();
+  const OrtApi* api = base->GetApi(1);
   EpError error;
   (void)ep_fail(&error, ORT_NOT_IMPLEMENTED,
                 EP_NAME " " EP_VERSION " needs ONNX Runtime 1.%d or newer, but this one is %s",
-                EP_API_FLOOR, base->GetVersionString());
-  return ep_status(base->GetApi(1), &error);
+                EP_API_FLOOR, version == NULL ? "of no known version" : version);
+  return api == NULL ? NULL : ep_status(api, &error);
 }
 
 OrtStatus* CreateEpFactories(const char* registration_name, const OrtApiBase* base,
                              const OrtLogger* logger, OrtEpFactory** factories,
                              size_t max_factories, size_t* factory_count) {
   (void)registration_name;
+  *factory_count = 0;
+  ep_library_keep();
   uint32_t api_version = 0;
   const OrtApi* api = ep_negotiate(base, &api_version);
   if (api == NULL) {
@@ -65,7 +71,6 @@ OrtStatus* CreateEpFactories(const char* registration_name, const OrtApiBase* ba
   }
   EpError error;
   ep_error_clear(&error);
-  *factory_count = 0;
   if (max_factories < 1) {
     (void)ep_fail_argument(&error, EP_NAME ": max_factories is 0; there is one factory");
     return ep_status(api, &error);

@@ -83,6 +83,13 @@ bool ep_thread_start(void (*run)(void* argument), void* argument) {
   return true;
 }
 
+void ep_library_keep(void) {
+  HMODULE self = NULL;
+  (void)GetModuleHandleExW(
+      GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
+      (LPCWSTR)(uintptr_t)ep_library_keep, &self);
+}
+
 void* ep_aligned_alloc(size_t alignment, size_t bytes) {
   return _aligned_malloc(bytes, alignment);
 }
@@ -157,6 +164,10 @@ bool ep_thread_start(void (*run)(void* argument), void* argument) {
   }
   pthread_detach(thread);
   return true;
+}
+
+/* The linker does it, by -z nodelete. */
+void ep_library_keep(void) {
 }
 
 void* ep_aligned_alloc(size_t alignment, size_t bytes) {

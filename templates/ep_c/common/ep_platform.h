@@ -46,6 +46,9 @@ void ep_condition_broadcast(EpCondition* condition);
  */
 bool ep_thread_start(void (*run)(void* argument), void* argument);
 
+/** Keeps the library loaded when ONNX Runtime unloads it, because its threads may still run. */
+void ep_library_keep(void);
+
 /** Memory of at least `bytes` bytes whose address is a multiple of `alignment`, a power of two.
  *  Null when there is none left. The caller releases it with ep_aligned_free(). */
 void* ep_aligned_alloc(size_t alignment, size_t bytes);
