@@ -215,6 +215,26 @@ def test_a_struct_without_a_version_must_not_grow(base: Abi, tmp_path: Path) -> 
     }
 
 
+def test_a_harmless_change_does_not_hide_another_layout(base: Abi, tmp_path: Path) -> None:
+    grown = ("  uint64_t flags;\n", "  uint64_t flags;\n  int extra;\n")
+    findings = after(tmp_path, base, grown, ("  uint8_t last;\n", "  uint8_t final;\n"))
+    assert {(f.rule, f.symbol) for f in findings} == {
+        ("field-appended-unversioned", "FxPlain.extra"),
+        ("field-renamed", "FxHolder.last"),
+        ("field-offset", "FxHolder.last"),
+    }
+
+
+def test_slots_swapped_without_their_comments_are_one_finding(base: Abi, tmp_path: Path) -> None:
+    documented = IMPORT + "  /** \\since Version 1.25. */\n" + EXPORT
+    old, _ = read(tmp_path, BASE.replace(IMPORT + EXPORT, documented))
+    swapped = (
+        documented.replace("(Import", "(X").replace("(Export", "(Import").replace("(X", "(Export")
+    )
+    new, _ = read(tmp_path, BASE.replace(IMPORT + EXPORT, swapped))
+    assert [(f.rule, f.symbol) for f in compare(old, new)] == [("slot-swapped", "FxTable.Import")]
+
+
 def test_a_grown_member_changes_the_size_of_its_holder(base: Abi, tmp_path: Path) -> None:
     moved = (
         "  struct FxPlain plain;\n  uint8_t last;\n",

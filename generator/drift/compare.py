@@ -384,11 +384,14 @@ class _Comparison:
             return
         alignment = align(old.fields, new.fields, self.same_field)
         self.places(old, new, alignment)
+        elsewhere = {*alignment.moved, *(pair for both in alignment.swapped for pair in both)}
         for i, j in alignment.kept:
-            self.field(old, old.fields[i], new.fields[j])
+            # A declaration that was moved without its comment stands under another one's.
+            self.field(old, old.fields[i], new.fields[j], since=(i, j) not in elsewhere)
         for i, j in alignment.renamed:
             self.field(old, old.fields[i], replace(new.fields[j], name=old.fields[i].name))
-        if len(self.found) == before and old.name not in self.unread_owners:
+        told = any(_moves_fields(finding.rule) for finding in self.found[before:])
+        if not told and old.name not in self.unread_owners:
             self.layout(old, new)
 
     def known_fields(self, old: Struct, new: Struct) -> None:
@@ -511,7 +514,7 @@ class _Comparison:
             item.loc,
         )
 
-    def field(self, owner: Struct, old: Field, new: Field) -> None:
+    def field(self, owner: Struct, old: Field, new: Field, *, since: bool = True) -> None:
         if new.type == UNREADABLE:
             return
         symbol = f"{owner.name}.{old.name}"
@@ -527,7 +530,8 @@ class _Comparison:
                 old.loc,
                 new.loc,
             )
-        self.since(symbol, old, new)
+        if since:
+            self.since(symbol, old, new)
 
     def field_offset(self, owner: Struct, old: Field, new: Field) -> bool:
         wanted, got = (old.offset, old.offset_win64), (new.offset, new.offset_win64)
@@ -549,6 +553,8 @@ class _Comparison:
         for item, other in zip(old.fields, new.fields, strict=False):
             if self.field_offset(old, item, other):
                 return
+        if len(old.fields) != len(new.fields):
+            return
         wanted, got = (old.size, old.size_win64), (new.size, new.size_win64)
         if None not in wanted and None not in got and wanted != got:
             self.add(
@@ -938,6 +944,12 @@ def may_grow(struct: Struct) -> bool:
     if struct.fields and struct.fields[0].name in VERSION_FIELDS:
         return True
     return bool(struct.fields) and all(f.function is not None for f in struct.fields)
+
+
+def _moves_fields(rule: str) -> bool:
+    """Whether a finding explains that the fields of its struct have other offsets."""
+    kind, _, what = rule.partition("-")
+    return kind in ("slot", "field") and what not in ("renamed", "appended")
 
 
 def _unsigned(enum: Enum) -> bool:
