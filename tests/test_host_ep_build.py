@@ -97,7 +97,7 @@ def test_makefile_without_generated_header_fails(
     need_tool("gcc")
     copy = tmp_path / "c"
     shutil.copytree(tree.root / "c", copy)
-    with pytest.raises(AssertionError, match="ort_interop_abi.h"):
+    with pytest.raises(AssertionError, match=r"ort_interop_abi\.h"):
         Tree(tmp_path).make(tmp_path / "build", "CC=gcc")
 
 
