@@ -408,6 +408,9 @@ def test_an_include_that_no_compiler_reaches_may_be_missing(
         ("#error this release is withdrawn", "this release is withdrawn", 2),
         ("#if 1\nint a;", "", None),
         ("/* never closed", "a comment is never closed", 2),
+        ("#undef\nint a;", "", None),
+        ("#if 1 +\n#endif", "", None),
+        ("#include\n", "", None),
     ],
 )
 def test_headers_that_no_compiler_takes(

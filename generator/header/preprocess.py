@@ -195,7 +195,20 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
     rows: list[list[str]] = []
     lines: list[tuple[int, int]] = []
     names: dict[str, int] = {}
-    while (tok := tool.token()) is not None:
+
+    def take() -> Any:
+        try:
+            return tool.token()
+        except Exception as error:
+            # pcpp trips over directives that no compiler takes, such as an #undef of nothing.
+            number, line = lines[-1] if lines else (0, 0)
+            raise HeaderError(
+                f"pcpp fails on a directive after this line: {type(error).__name__}: {error}",
+                Location(sources.sources[max(number, 0)].label, line),
+                "a C compiler names the line that is at fault",
+            ) from None
+
+    while (tok := take()) is not None:
         if tok.type in tool.t_LINECONT:
             continue
         if tok.type in tool.t_WS:

@@ -129,7 +129,9 @@ class SourceSet:
     def _include(self, match: re.Match[str], lead: str, rest: str, folder: Path) -> str:
         target = _TARGET.match(rest)
         if target is None:
-            return match[0]
+            # Nothing, or a name that a macro makes up: neither is in the API's headers.
+            name = rest.replace('"', "'").strip() or "nothing"
+            return f'{MISSING}("{name}")'
         quoted, angled = target.groups()
         found = self._find(quoted, angled, folder)
         if found is None:
