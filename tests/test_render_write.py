@@ -159,15 +159,20 @@ def test_a_damaged_manifest_is_an_error_with_its_name(tmp_path: Path, text: str)
         plan(tmp_path, {"a.h": "x\n"})
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_out_of_the_folder_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     out.mkdir()
     elsewhere.mkdir()
     (out / "sub").symlink_to(elsewhere)
-    texts = with_manifest({"sub/a.h": "1\n"})
+    made: list[Path] = []
+    real = Path.mkdir
+    monkeypatch.setattr(Path, "mkdir", lambda self: (made.append(self), real(self)))
+    texts = with_manifest({"sub/deep/a.h": "1\n"})
     with pytest.raises(RenderErrors, match="link"):
         apply(out, texts, plan(out, texts))
-    assert list(elsewhere.iterdir()) == []
+    assert list(elsewhere.iterdir()) == [] and made == []
 
 
 def test_build_products_are_nobodys_orphans(tmp_path: Path) -> None:

@@ -79,10 +79,10 @@ def check(request: Request) -> Result:
 
 
 def _inputs(request: Request, header: FoundHeader | None) -> str:
-    files = []
+    files: set[Path] = set()
     if header is not None:
-        files = sorted(header.path.parent.glob("onnxruntime_*.h"))
-    return input_digest((request.spec_dir, request.templates), files)
+        files = {header.path, *header.path.parent.glob("onnxruntime_*.h")}
+    return input_digest((request.spec_dir, request.templates), sorted(files))
 
 
 def _run(

@@ -144,8 +144,8 @@ def apply(out: Path, texts: Mapping[str, str], changes: Plan) -> None:
     try:
         for path in paths:
             final = out / path
-            made.extend(_make_folders(final.parent))
             _refuse_escape(out, final)
+            made.extend(_make_folders(final.parent))
             temporary = final.with_name(f".{final.name}.{os.getpid()}.new")
             staged.append((temporary, final))
             temporary.write_bytes(texts[path].encode())
