@@ -17,9 +17,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from ..header.errors import Unreadable
+from ..header.errors import UNREADABLE, Unreadable
 from ..spec.abi import (
     NOWHERE,
     Abi,
@@ -33,7 +34,7 @@ from ..spec.abi import (
     Struct,
     Typedef,
 )
-from ..spec.ctype import Record, decay, declare, parse_declaration
+from ..spec.ctype import CType, Record, decay, declare, names_in, parse_declaration
 from ..spec.facts import merge
 from ..spec.load import load_texts, spec_files
 from ..spec.model import STATUS, STATUS_SAL, Model, Source, header_at, param_text
@@ -126,6 +127,8 @@ class _Edits:
     after: dict[int, list[str]] = field(default_factory=dict)
     within: list[tuple[int, int, int, str]] = field(default_factory=list)
     dropped: set[int] = field(default_factory=set)
+    sections: dict[str, list[str]] = field(default_factory=dict)
+    """New sections, which go to the end of the file."""
 
     def put_before(self, line: int, new: Iterable[str]) -> None:
         self.before.setdefault(line, []).extend(new)
@@ -149,6 +152,12 @@ class _Edits:
             if number not in self.dropped:
                 out.append(line)
             out += self.after.get(number, ())
+        if self.sections:
+            while out and not out[-1].strip():
+                out.pop()
+            for name, rows in self.sections.items():
+                out += [f"{name}:", *rows]
+            out.append("")
         return "\n".join(out)
 
 
@@ -210,10 +219,11 @@ class _Updater:
         self.old = model.at(model.newest)
         self.files = [_File(s, texts[s.document.file]) for s in model.sources]
         self.target = self.files[-1]
+        self.backends: dict[str, _Edits] = {}
         self.changes: list[Change] = []
         self.records = [
             abi for number, abi in sorted(records.items())
-            if number < self.release and not abi.partial
+            if number <= self.release and not abi.partial
         ]  # fmt: skip
 
     def run(self) -> dict[str, str]:
@@ -226,6 +236,7 @@ class _Updater:
         self.new_types()
         self.versions()
         edited = {f.name: f.edits.text() for f in self.files}
+        edited |= {name: edits.text() for name, edits in self.backends.items()}
         return {name: edited.get(name, text) for name, text in self.texts.items()}
 
     def note(self, file: _File, symbol: str, what: str) -> None:
@@ -341,7 +352,21 @@ class _Updater:
             file.edits.put_after(last, _block(dash + 2, [renamed]))
         file.edits.put_before(first, _block(dash, [f"{REVIEW}renamed in 1.{release}"]))
         self.note(file, f"{owner}.{new.name}", f"was {old.name} before 1.{release}")
+        self.rename_in_backends(old.name, new.name)
         return True
+
+    def rename_in_backends(self, old: str, new: str) -> None:
+        """Backends name the handle types that they import."""
+        for backend in self.model.backends.values():
+            for section in ("memory", "semaphores"):
+                for at, handle in enumerate(getattr(backend.spec, section)):
+                    if handle.type != old:
+                        continue
+                    name, mark = backend.document.file, backend.document.marks[section, at, "type"]
+                    edits = self.backends.setdefault(name, _Edits(self.texts[name].split("\n")))
+                    start = mark.column - 1
+                    edits.replace(mark.line - 1, start, start + len(old), new)
+                    self.changes.append(Change(name, f"{section}.{new}", f"was {old}"))
 
     def members(self, file: _File) -> None:
         for index, spec in enumerate(file.source.file.structs):
@@ -357,6 +382,8 @@ class _Updater:
             if dash < 0:
                 continue
             for item in new.fields[count:]:
+                if item.type == UNREADABLE:
+                    break
                 rows = self.member(spec.name, item, spec.since)
                 since = self.member_since(spec.name, item)[0]
                 review = f"{REVIEW}new in 1.{since}{self.unsized(item.function)}"
@@ -377,11 +404,13 @@ class _Updater:
         return f"; the record lacks the size in {' and '.join(found)}" if found else ""
 
     def member_since(self, owner: str, item: Field) -> tuple[int, int | None]:
-        def has(abi: Abi) -> bool:
-            found = abi.structs.get(owner)
-            return found is not None and found.field(item.name) is not None
+        def find(abi: Abi) -> Field | None:
+            struct = abi.structs.get(owner)
+            return struct.field(item.name) if struct else None
 
-        return self.since(has, item.since)
+        found = [f for f in map(find, self.records) if f is not None]
+        documented = item.since or next((f.since for f in found if f.since), None)
+        return self.since(lambda abi: find(abi) is not None, documented)
 
     def member(self, owner: str, item: Field, owner_since: int) -> list[str]:
         """The rows of a slot or field, dash included."""
@@ -576,6 +605,28 @@ class _Updater:
 
     # What is new -------------------------------------------------------------------------------
 
+    @cached_property
+    def used_since(self) -> dict[str, int]:
+        """The earliest release with a slot or field that mentions a type, directly or by another type."""
+        found: dict[str, int] = {}
+
+        def use(ctype: CType, since: int) -> None:
+            for name in names_in(ctype):
+                if since < found.get(name, self.release + 1):
+                    found[name] = since
+                    typedef, struct = self.header.typedefs.get(name), self.header.structs.get(name)
+                    for inner in [typedef.type] if typedef else []:
+                        use(inner, since)
+                    for item in struct.fields if struct and name not in self.old.structs else ():
+                        use(item.type, since)
+
+        for struct in self.header.structs.values():
+            known = self.old.structs.get(struct.name)
+            for item in struct.fields if known else ():
+                if known is not None and known.field(item.name) is None:
+                    use(item.type, self.member_since(struct.name, item)[0])
+        return found
+
     def new_types(self) -> None:
         known = {
             name for s in self.model.sources for section in _SECTIONS for name in _names(s, section)
@@ -613,13 +664,7 @@ class _Updater:
         file = self.target
         names = _names(file.source, section)
         if not names:
-            last = max((n for n, text in enumerate(file.lines) if text.strip()), default=-1)
-            head = (
-                []
-                if file.edits.after.get(last) and f"{section}:" in file.edits.after[last]
-                else [f"{section}:"]
-            )
-            file.edits.put_after(last, [*head, *_block(2, rows)])
+            file.edits.sections.setdefault(section, []).extend(_block(2, rows))
         else:
             if len(names) > 2 and names == sorted(names):
                 place = sum(n < name for n in names) - 1
@@ -627,7 +672,9 @@ class _Updater:
                 place = names.index(previous) if previous in names else len(names) - 1
             anchor = (section, max(place, 0))
             dash = file.dash(anchor)
-            block = _block(max(dash, 0), rows)
+            if dash < 0:
+                return
+            block = _block(dash, rows)
             if place >= 0:
                 file.edits.put_after(file.last_line(anchor), block)
             else:
@@ -642,6 +689,7 @@ class _Updater:
             return element.name in found
 
         since, _ = self.since(has, element.since)
+        since = min(since, self.used_since.get(element.name, since))
         default = self.target.source.file.header
         place = [f"header: {element.header}"] if element.header not in ("", default) else []
         review = f"{REVIEW}new in 1.{since}"
@@ -658,7 +706,7 @@ class _Updater:
                     same = [c.name for c in constants[:at] if c.value == constant.value]
                     parts += [f"alias_of: {same[0]}"] if same else []
                     body.append(f"  - {{{', '.join(parts)}}}")
-            case Struct(kind="struct"):
+            case Struct(kind="struct") if all(f.type != UNREADABLE for f in element.fields):
                 body = [f"kind: {_struct_kind(element)}", *body]
                 if element.fields[0].name in VERSION_FIELDS:
                     body.append(f"version_field: {element.fields[0].name}")
