@@ -241,6 +241,7 @@ class _Comparison:
         if renames:
             self.header = _with_names(self.header, {new: old for old, new in renames.items()})
         self.types(renames)
+        self.relocations()
         self.functions()
         self.macros()
         return self.found
@@ -250,7 +251,10 @@ class _Comparison:
     def same_type(self, old: CType, new: CType) -> bool:
         if old == new:
             return True
-        return self.plain and _plain_chars(old) == _plain_chars(new)
+        one, other = _spelled_out(old, self.spec), _spelled_out(new, self.header)
+        if one == other:
+            return True
+        return self.plain and _plain_chars(one) == _plain_chars(other)
 
     def same_field(self, old: Field, new: Field) -> bool:
         return self.same_type(old.type, new.type)
@@ -566,6 +570,49 @@ class _Comparison:
                 old.loc,
                 new.loc,
             )
+
+    def relocations(self) -> None:
+        """A slot that went from one table to another is one change, whatever it lost of its name."""
+        come = [
+            (struct, slot)
+            for struct in self.header.structs.values()
+            for slot in struct.fields
+            if slot.function is not None and not _has(self.spec, struct.name, slot.name)
+        ]
+        if not come:
+            return
+        relocated: dict[Finding, Finding] = {}
+        for finding in [f for f in self.found if f.rule in ("slot-removed", "slot-replaced")]:
+            owner, _, name = finding.symbol.partition(".")
+            old = self.spec.structs[owner].field(name)
+            found = [(s, f) for s, f in come if s.name != owner and _same_slot(name, f.name)]
+            if old is None or old.function is None or len(found) != 1:
+                continue
+            struct, slot = found[0]
+            assert slot.function is not None
+            symbol = f"{struct.name}.{slot.name}"
+            relocated[finding] = replace(
+                finding,
+                rule="slot-relocated",
+                severity=RULES["slot-relocated"].severity,
+                message=f"is {symbol} now",
+                expected=finding.symbol,
+                actual=symbol,
+                header_loc=slot.loc,
+                hint=RULES["slot-relocated"].hint,
+            )
+            if finding.rule == "slot-replaced":
+                instead = self.header.structs[owner].fields
+                occupant = next(f for f in instead if field_text(f) == finding.actual)
+                why = "it stands where other slots were"
+                self.added(self.spec.structs[owner], occupant, "slot-inserted", why)
+            self.function(symbol, old.function, slot.function, old.loc, slot.loc)
+        places = {f.actual for f in relocated.values()}
+        self.found = [
+            relocated.get(f, f)
+            for f in self.found
+            if f.rule != "slot-appended" or f.symbol not in places
+        ]
 
     # Functions ---------------------------------------------------------------------------------
 
@@ -933,6 +980,31 @@ class _Comparison:
             return same and _users(self.spec, old.name) == _users(self.header, new.name)
         users = _users(self.spec, old.name)
         return bool(users) and users == _users(self.header, new.name)
+
+
+def _spelled_out(ctype: CType, abi: Abi) -> CType:
+    """A type with its typedefs followed: whether a header names one is no matter of the ABI."""
+    match ctype:
+        case Named(name, const) if name in abi.typedefs:
+            to = _spelled_out(abi.typedefs[name].type, abi)
+            return replace(to, const=True) if const and isinstance(to, (Named, Pointer)) else to
+        case Pointer(to, const):
+            return Pointer(_spelled_out(to, abi), const)
+        case Array(of, length):
+            return Array(_spelled_out(of, abi), length)
+        case FunctionType(returns, params, variadic):
+            parts = tuple(_spelled_out(p, abi) for p in params)
+            return FunctionType(_spelled_out(returns, abi), parts, variadic)
+    return ctype
+
+
+def _has(abi: Abi, struct: str, field: str) -> bool:
+    return struct in abi.structs and abi.structs[struct].field(field) is not None
+
+
+def _same_slot(old: str, new: str) -> bool:
+    """Whether a slot has the same name in another table, where it needs no prefix."""
+    return old == new or old.endswith(f"_{new}")
 
 
 def _article(kind: str) -> str:

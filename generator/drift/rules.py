@@ -70,6 +70,12 @@ _BREAKING: tuple[tuple[str, str, str, str], ...] = (
         "stop using it from this release on; report it where the header is kept",
     ),
     (
+        "slot-relocated",
+        "Slot moved to another table",
+        "A function is a slot of another table now. Callers that look for it in the old one call something else.",
+        "get the other table first, where the host has it; follow the header in the spec",
+    ),
+    (
         "result-type",
         "Result type changed",
         "A function returns another type, width, constness or pointer depth. Callers read a register that "
