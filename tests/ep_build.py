@@ -41,7 +41,8 @@ class Tree:
         """Compile a test program, with the files that they share."""
         build.mkdir(parents=True, exist_ok=True)
         out = build / name
-        sources = [PROGRAMS / f"{name}.c", PROGRAMS / "client.c", PROGRAMS / "direct.c"]
+        shared = ("client", "direct", "exporter_host")
+        sources = [PROGRAMS / f"{file}.c" for file in (name, *shared)]
         sources.append(self.host / "host_interop.c")
         command = [compiler, *WARNINGS, "-g", "-O1", *flags.split()]
         command += [f"-I{self.root / 'include'}", f"-I{self.host}", "-o", str(out)]

@@ -16,7 +16,9 @@
 #include "ort_interop_abi.h"
 
 #ifndef EP_NAME_UNDER_TEST
+#ifndef EP_NAME_UNDER_TEST
 #define EP_NAME_UNDER_TEST "HostInteropExecutionProvider"
+#endif
 #endif
 
 /** Ends the program when `condition` does not hold. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "direct.h"
+#include "exporter.h"
 
 #define SIZE 8192
 
@@ -62,7 +63,7 @@ static char* bytes_of(const Direct* direct, OrtValue* tensor) {
 
 /* A newer client has a longer descriptor and a higher version; what is known of it is read. */
 static void test_versions(Direct* direct) {
-  int fd = ort_interop_host_create_memory("versions", SIZE);
+  int fd = exporter_memory(SIZE);
   static const uint32_t versions[] = {24, 25, 29, 30, 31, 99, UINT32_MAX};
   for (size_t i = 0; i < sizeof versions / sizeof versions[0]; ++i) {
     OrtExternalMemoryDescriptor descriptor = memory_of(fd);
@@ -81,7 +82,7 @@ static void test_page_ends(Direct* direct) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char* pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(pages != MAP_FAILED && mprotect(pages + page, page, PROT_NONE) == 0);
-  int fd = ort_interop_host_create_memory(NULL, SIZE);
+  int fd = exporter_memory(SIZE);
   OrtExternalMemoryDescriptor* descriptor =
       (OrtExternalMemoryDescriptor*)(void*)(pages + page - sizeof *descriptor);
   *descriptor = memory_of(fd);
@@ -119,7 +120,7 @@ static void test_element_types(Direct* direct) {
                {6, 32, 24},  {7, 64, 24},  {9, 8, 24},   {10, 16, 24}, {11, 64, 24},
                {12, 32, 24}, {13, 64, 24}, {16, 16, 24}, {17, 8, 24},  {18, 8, 24},
                {19, 8, 24},  {20, 8, 24},  {21, 4, 24},  {22, 4, 24}};
-  int fd = ort_interop_host_create_memory(NULL, SIZE);
+  int fd = exporter_memory(SIZE);
   OrtExternalMemoryDescriptor descriptor = memory_of(fd);
   descriptor.offset_bytes = 4096;
   OrtExternalMemoryHandle* handle = import(direct, &descriptor);
@@ -145,7 +146,7 @@ static void test_element_types(Direct* direct) {
 
 /* The last page may start where the allocation ends: a region of nothing, for tensors of nothing. */
 static void test_empty_region(Direct* direct) {
-  int fd = ort_interop_host_create_memory(NULL, SIZE);
+  int fd = exporter_memory(SIZE);
   OrtExternalMemoryDescriptor descriptor = memory_of(fd);
   descriptor.offset_bytes = SIZE;
   OrtExternalMemoryHandle* handle = import(direct, &descriptor);
@@ -159,7 +160,7 @@ static void test_empty_region(Direct* direct) {
 /* Descriptor 0 looks like a null handle, and is one that may be imported. */
 static void test_fd_zero(Direct* direct) {
   int saved = dup(0);
-  int fd = ort_interop_host_create_memory("zero", SIZE);
+  int fd = exporter_memory(SIZE);
   CHECK(dup2(fd, 0) == 0);
   const OrtExternalMemoryDescriptor descriptor = memory_of(0);
   OrtExternalMemoryHandle* handle = import(direct, &descriptor);
@@ -209,8 +210,10 @@ static void test_host_allocation(Direct* direct) {
     } bad[] = {
         {NULL, 100, "native_handle is 0x0"},
         {pages + 1, 100, "aligned to 4096"},
+#ifndef MOCK_FILE
         {pages, 3 * page, "are mapped"},
         {pages + 2 * page, 1, "are mapped"},
+#endif
         {pages, SIZE_MAX, "size_bytes is"},
         {pages, SIZE_MAX - (uintptr_t)pages + 1, "size_bytes is"},
     };
@@ -228,7 +231,7 @@ static void test_host_allocation(Direct* direct) {
 
 /* When ONNX Runtime refuses the tensor, nothing is kept, and its message comes through. */
 static void test_tensor_refused_by_ort(Direct* direct) {
-  int fd = ort_interop_host_create_memory(NULL, SIZE);
+  int fd = exporter_memory(SIZE);
   const OrtExternalMemoryDescriptor descriptor = memory_of(fd);
   OrtExternalMemoryHandle* handle = import(direct, &descriptor);
   const OrtExternalTensorDescriptor scalar = {.version = 24,
@@ -246,7 +249,7 @@ static void test_tensor_refused_by_ort(Direct* direct) {
 
 /* The mapping lives as long as the last tensor in it. */
 static void test_handle_before_tensor(Direct* direct) {
-  int fd = ort_interop_host_create_memory(NULL, SIZE);
+  int fd = exporter_memory(SIZE);
   const OrtExternalMemoryDescriptor descriptor = memory_of(fd);
   OrtExternalMemoryHandle* handle = import(direct, &descriptor);
   const int64_t shape[] = {SIZE};
@@ -262,10 +265,11 @@ static void test_handle_before_tensor(Direct* direct) {
   close(fd);
 }
 
+#ifndef MOCK_FILE
 /* A signal that would lower the value fails on the stream, and is told by the next flush. */
 static void test_signal_backwards(Direct* direct) {
   OrtExternalResourceImporterImpl* importer = direct->importer;
-  int fd = ort_interop_host_create_semaphore(NULL, 5);
+  int fd = exporter_semaphore(5);
   OrtExternalSemaphoreHandle* handle = semaphore_of(direct, fd);
   OrtSyncStreamImpl* stream = NULL;
   const OrtEpApi* ep_api = direct->client.api->GetEpApi();
@@ -281,19 +285,21 @@ static void test_signal_backwards(Direct* direct) {
   direct->client.api->ReleaseStatus(status);
   status = stream->Flush(stream);
   CHECK(status == NULL);
-  OrtInteropHostSemaphore* shared = ort_interop_host_map_semaphore(fd);
-  CHECK(ort_interop_host_semaphore_value(shared) == 7);
-  ort_interop_host_unmap_semaphore(shared);
+  void* shared = exporter_map(fd);
+  CHECK(exporter_value(shared) == 7);
+  exporter_unmap(shared);
   importer->ReleaseSemaphore(importer, handle);
   close(fd);
 }
 
+#endif
+
 /* Everything may outlive the importer and the factory, enqueued waits even their stream. */
 static void test_everything_outlives(Direct* direct) {
   OrtExternalResourceImporterImpl* importer = direct->importer;
-  int memory_fd = ort_interop_host_create_memory(NULL, SIZE);
-  int fd = ort_interop_host_create_semaphore(NULL, 0);
-  OrtInteropHostSemaphore* shared = ort_interop_host_map_semaphore(fd);
+  int memory_fd = exporter_memory(SIZE);
+  int fd = exporter_semaphore(0);
+  void* shared = exporter_map(fd);
   const OrtExternalMemoryDescriptor descriptor = memory_of(memory_fd);
   OrtExternalMemoryHandle* memory = import(direct, &descriptor);
   OrtExternalSemaphoreHandle* semaphore = semaphore_of(direct, fd);
@@ -312,9 +318,9 @@ static void test_everything_outlives(Direct* direct) {
   memory->Release(memory);
   bytes_of(direct, tensor)[0] = 1;
   direct->client.api->ReleaseValue(tensor);
-  CHECK(ort_interop_host_signal(shared, 1) == 0);
-  CHECK(ort_interop_host_wait(shared, 2, 10000000000) == 0);
-  ort_interop_host_unmap_semaphore(shared);
+  exporter_signal(shared, 1);
+  CHECK(exporter_wait(shared, 2));
+  exporter_unmap(shared);
   close(fd);
   close(memory_fd);
 }
@@ -333,7 +339,9 @@ int main(int argc, char** argv) {
       {"host_allocation", test_host_allocation},
       {"tensor_refused_by_ort", test_tensor_refused_by_ort},
       {"handle_before_tensor", test_handle_before_tensor},
+#ifndef MOCK_FILE
       {"signal_backwards", test_signal_backwards},
+#endif
       {"everything_outlives", test_everything_outlives},
   };
   static Direct direct;
@@ -347,6 +355,7 @@ int main(int argc, char** argv) {
   }
   CHECK(client_open_fds() == fds);
   direct_close(&direct);
+  exporter_check();
   printf("passed %zu\n", sizeof tests / sizeof tests[0]);
   return 0;
 }

@@ -1,6 +1,6 @@
 /*
  * Bad input for the importer's slots: every row is refused with a status that names the field, the
- * out-parameter is null, no status and no descriptor is left over.
+ * out-parameter is null, no status and no descriptor is left over, and the driver is not called.
  *
  * importer_hostile ORT_LIBRARY EP_LIBRARY
  */
@@ -11,10 +11,13 @@
 #include <unistd.h>
 
 #include "direct.h"
+#include "exporter.h"
 
 #define SIZE 8192
 
 static size_t rows;
+/* Only whoever opens a descriptor can tell what is behind it; nothing else reaches the driver. */
+static bool driver_tells;
 
 static OrtExternalMemoryDescriptor good_memory(int fd) {
   return (OrtExternalMemoryDescriptor){
@@ -37,9 +40,11 @@ static void refuse_memory(const Direct* direct, OrtExternalMemoryDescriptor desc
                           OrtErrorCode code, const char* text) {
   OrtExternalMemoryHandle* handle = (OrtExternalMemoryHandle*)&rows;
   size_t fds = client_open_fds();
+  size_t calls = exporter_driver_calls();
   expect_refusal(direct->importer->ImportMemory(direct->importer, &descriptor, &handle), code, text,
                  text);
   CHECK(handle == NULL && client_open_fds() == fds);
+  CHECK(driver_tells || exporter_driver_calls() == calls);
   ++rows;
 }
 
@@ -47,9 +52,11 @@ static void refuse_semaphore(const Direct* direct, OrtExternalSemaphoreDescripto
                              OrtErrorCode code, const char* text) {
   OrtExternalSemaphoreHandle* handle = (OrtExternalSemaphoreHandle*)&rows;
   size_t fds = client_open_fds();
+  size_t calls = exporter_driver_calls();
   expect_refusal(direct->importer->ImportSemaphore(direct->importer, &descriptor, &handle), code,
                  text, text);
   CHECK(handle == NULL && client_open_fds() == fds);
+  CHECK(driver_tells || exporter_driver_calls() == calls);
   ++rows;
 }
 
@@ -61,14 +68,16 @@ static OrtExternalMemoryHandle* import(const Direct* direct,
   return handle;
 }
 
+#ifndef MOCK_FILE
 static int named_memfd(const char* name, int seals) {
   int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   CHECK(fd >= 0 && ftruncate(fd, SIZE) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0);
   return fd;
 }
+#endif
 
 static void test_memory_fields(const Direct* direct) {
-  int fd = ort_interop_host_create_memory(NULL, SIZE);
+  int fd = exporter_memory(SIZE);
   const OrtExternalMemoryDescriptor good = good_memory(fd);
   OrtExternalMemoryDescriptor bad = good;
   for (uint32_t version = 0; version < 24; version += 11) {
@@ -85,11 +94,13 @@ static void test_memory_fields(const Direct* direct) {
   bad = good;
   bad.size_bytes = 0;
   refuse_memory(direct, bad, ORT_INVALID_ARGUMENT, "size_bytes is 0");
+  driver_tells = true;
   static const size_t sizes[] = {SIZE + 1, SIZE_MAX / 2, SIZE_MAX - 1, SIZE_MAX};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
     bad.size_bytes = sizes[i];
-    refuse_memory(direct, bad, ORT_INVALID_ARGUMENT, "has 8192 bytes");
+    refuse_memory(direct, bad, ORT_INVALID_ARGUMENT, EXPORTER_REFUSED_SIZE);
   }
+  driver_tells = false;
   bad = good;
   static const size_t offsets[] = {SIZE + 1, SIZE_MAX / 2, SIZE_MAX - 1, SIZE_MAX};
   for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; ++i) {
@@ -118,11 +129,13 @@ static void test_memory_files(const Direct* direct) {
   int pipes[2];
   CHECK(pipe(pipes) == 0);
   close(pipes[1]);
-  const char* mark = "named 'ort-interop-memory'";
+  const char* mark = EXPORTER_REFUSED_MEMORY;
+  driver_tells = true;
   refuse_fd(direct, pipes[0], ORT_INVALID_ARGUMENT, mark);
   refuse_fd(direct, open("/dev/null", O_RDWR), ORT_INVALID_ARGUMENT, mark);
   refuse_fd(direct, open("/", O_RDONLY | O_DIRECTORY), ORT_INVALID_ARGUMENT, mark);
   refuse_fd(direct, open("/proc/self/exe", O_RDONLY), ORT_INVALID_ARGUMENT, mark);
+#ifndef MOCK_FILE
   refuse_fd(direct, named_memfd("lavapipe", F_SEAL_SHRINK), ORT_INVALID_ARGUMENT, mark);
   refuse_fd(direct, named_memfd("ort-interop-memory2", F_SEAL_SHRINK), ORT_INVALID_ARGUMENT, mark);
   refuse_fd(direct, named_memfd("xort-interop-memory", F_SEAL_SHRINK), ORT_INVALID_ARGUMENT, mark);
@@ -131,15 +144,17 @@ static void test_memory_files(const Direct* direct) {
   refuse_fd(direct, named_memfd("ort-interop-memory", F_SEAL_SHRINK | F_SEAL_WRITE), ORT_EP_FAIL,
             "mmap");
   refuse_fd(direct, ort_interop_host_create_memory(NULL, 0), ORT_INVALID_ARGUMENT, "has 0 bytes");
-  int writable = ort_interop_host_create_memory(NULL, SIZE);
+  int writable = exporter_memory(SIZE);
   char path[48];
   (void)snprintf(path, sizeof path, "/proc/self/fd/%d", writable);
   refuse_fd(direct, open(path, O_RDONLY), ORT_EP_FAIL, "mmap");
   close(writable);
+#endif
+  driver_tells = false;
 }
 
 static void test_semaphores(const Direct* direct) {
-  int fd = ort_interop_host_create_semaphore("x", 5);
+  int fd = exporter_semaphore(5);
   const OrtExternalSemaphoreDescriptor good = good_semaphore(fd);
   OrtExternalSemaphoreDescriptor bad = good;
   bad.version = 23;
@@ -156,7 +171,12 @@ static void test_semaphores(const Direct* direct) {
   bad = good;
   bad.native_handle = (void*)(intptr_t)-1;
   refuse_semaphore(direct, bad, ORT_INVALID_ARGUMENT, "native_handle is -1");
-  int memory = ort_interop_host_create_memory(NULL, SIZE);
+  driver_tells = true;
+  int null = open("/dev/null", O_RDWR);
+  refuse_semaphore(direct, good_semaphore(null), ORT_INVALID_ARGUMENT, EXPORTER_REFUSED_SEMAPHORE);
+  close(null);
+#ifndef MOCK_FILE
+  int memory = exporter_memory(SIZE);
   refuse_semaphore(direct, good_semaphore(memory), ORT_INVALID_ARGUMENT, "ort-interop-semaphore");
   close(memory);
   int small = memfd_create("ort-interop-semaphore", MFD_ALLOW_SEALING);
@@ -169,21 +189,24 @@ static void test_semaphores(const Direct* direct) {
   uint32_t version = 2;
   CHECK(pwrite(fd, &version, sizeof version, 8) == (ssize_t)sizeof version);
   refuse_semaphore(direct, good, ORT_EP_FAIL, "version 1");
+#endif
+  driver_tells = false;
   close(fd);
 }
 
 static void refuse_tensor(const Direct* direct, const OrtExternalMemoryHandle* handle,
                           OrtExternalTensorDescriptor descriptor, const char* text) {
   OrtValue* tensor = (OrtValue*)&rows;
+  size_t calls = exporter_driver_calls();
   expect_refusal(
       direct->importer->CreateTensorFromMemory(direct->importer, handle, &descriptor, &tensor),
       ORT_INVALID_ARGUMENT, text, text);
-  CHECK(tensor == NULL);
+  CHECK(tensor == NULL && exporter_driver_calls() == calls);
   ++rows;
 }
 
 static void test_tensors(const Direct* direct) {
-  int fd = ort_interop_host_create_memory(NULL, SIZE);
+  int fd = exporter_memory(SIZE);
   OrtExternalMemoryDescriptor memory = good_memory(fd);
   memory.offset_bytes = 4096;
   OrtExternalMemoryHandle* handle = import(direct, &memory);
@@ -264,8 +287,8 @@ static void test_tensors(const Direct* direct) {
 }
 
 static void test_streams(const Direct* direct) {
-  int memory_fd = ort_interop_host_create_memory(NULL, SIZE);
-  int fd = ort_interop_host_create_semaphore(NULL, 5);
+  int memory_fd = exporter_memory(SIZE);
+  int fd = exporter_semaphore(5);
   const OrtExternalMemoryDescriptor memory_descriptor = good_memory(memory_fd);
   const OrtExternalSemaphoreDescriptor descriptor = good_semaphore(fd);
   OrtExternalMemoryHandle* memory = import(direct, &memory_descriptor);
@@ -280,7 +303,7 @@ static void test_streams(const Direct* direct) {
   } calls[] = {
       {NULL, direct->stream, "handle is null"},
       {semaphore, NULL, "stream is null"},
-      {semaphore, foreign_stream, "stream was not made by HostInteropExecutionProvider"},
+      {semaphore, foreign_stream, "stream was not made by " EP_NAME_UNDER_TEST},
       {&copy, direct->stream, "not a live semaphore handle"},
       {(OrtExternalSemaphoreHandle*)memory, direct->stream, "not a live semaphore handle"},
   };
@@ -352,6 +375,7 @@ int main(int argc, char** argv) {
   test_nulls(&direct);
   CHECK(client_open_fds() == fds);
   direct_close(&direct);
+  exporter_check();
   printf("refused %zu\n", rows);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "exporter.h"
 
 #define SIZE 8192
 #define MAX_THREADS 32
@@ -58,9 +59,9 @@ static void round_trip(const Worker* worker, OrtSyncStream* stream, int memory_f
 
 static void* work(void* argument) {
   const Worker* worker = argument;
-  int memory_fd = ort_interop_host_create_memory("thread", SIZE);
-  int semaphore_fd = ort_interop_host_create_semaphore("thread", 0);
-  OrtInteropHostSemaphore* shared = ort_interop_host_map_semaphore(semaphore_fd);
+  int memory_fd = exporter_memory(SIZE);
+  int semaphore_fd = exporter_semaphore(0);
+  void* shared = exporter_map(semaphore_fd);
   CHECK(memory_fd >= 0 && shared != NULL);
   OrtSyncStream* stream = NULL;
   OK(worker->client,
@@ -70,13 +71,13 @@ static void* work(void* argument) {
     float written = (float)(worker->number * 1000 + i);
     CHECK(pwrite(memory_fd, &written, sizeof written, 0) == (ssize_t)sizeof written);
     round_trip(worker, stream, memory_fd, semaphore_fd, &value);
-    CHECK(ort_interop_host_wait(shared, value, 60000000000) == 0);
+    CHECK(exporter_wait(shared, value));
     float read_back = 0;
     CHECK(pread(memory_fd, &read_back, sizeof read_back, 4096) == (ssize_t)sizeof read_back);
     CHECK(read_back == written);
   }
   worker->client->api->ReleaseSyncStream(stream);
-  ort_interop_host_unmap_semaphore(shared);
+  exporter_unmap(shared);
   close(memory_fd);
   close(semaphore_fd);
   return NULL;
@@ -91,6 +92,7 @@ static void run_threads(Worker* workers, int threads, int rounds) {
   for (int i = 0; i < threads; ++i) {
     pthread_join(ids[i], NULL);
   }
+  exporter_settle();
 }
 
 int main(int argc, char** argv) {
@@ -100,6 +102,7 @@ int main(int argc, char** argv) {
   CHECK(threads > 0 && threads <= MAX_THREADS && rounds > 0);
   static Client client;
   static Worker workers[MAX_THREADS];
+  exporter_forget_calls();
   client_open(&client, argv[1], argv[2]);
   OrtExternalResourceImporter* importer = NULL;
   OrtSyncStream* common = NULL;
@@ -117,6 +120,7 @@ int main(int argc, char** argv) {
   client.api->ReleaseSyncStream(common);
   client.interop->ReleaseExternalResourceImporter(importer);
   client_close(&client);
+  exporter_check();
   printf("passed %d round trips on %d threads, %ld pages more\n", threads * rounds, threads, grown);
   return 0;
 }

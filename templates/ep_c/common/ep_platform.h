@@ -12,11 +12,13 @@
 #ifdef _WIN32
 #include <windows.h>
 
+#define EP_MUTEX_INITIALIZER SRWLOCK_INIT
 typedef SRWLOCK EpMutex;
 typedef CONDITION_VARIABLE EpCondition;
 #else
 #include <pthread.h>
 
+#define EP_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
 typedef pthread_mutex_t EpMutex;
 typedef pthread_cond_t EpCondition;
 #endif

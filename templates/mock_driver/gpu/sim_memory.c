@@ -10,7 +10,7 @@
 typedef struct SimExternalMemory {
   MockShare share;
   size_t bytes;
-  void* mapped;
+  void* mapped; /* Null again when the buffer is freed. */
 } SimExternalMemory;
 
 static void* sim_pointer(GpuAddress address) {
@@ -35,12 +35,16 @@ GpuResult sim_MemAlloc(GpuAddress* out, size_t bytes) {
 
 GpuResult sim_MemFree(GpuAddress address) {
   void* memory = sim_pointer(address);
-  size_t bytes = 0;
+  size_t owner = 0;
   if (!sim_has_context("MemFree")) {
     return SIM_INVALID_CONTEXT;
   }
-  /* A mapped buffer is freed like an allocation, but its external memory keeps the pages. */
-  if (mock_object_find("mapping", memory, &bytes)) {
+  /* A mapped buffer is freed like an allocation, but its external memory keeps the pages. The
+   * object's size is its owner's address. */
+  if (mock_object_find("mapping", memory, &owner)) {
+    SimExternalMemory* external = (SimExternalMemory*)(uintptr_t)owner;
+    size_t bytes = external->bytes;
+    external->mapped = NULL;
     (void)mock_object_remove("mapping", memory);
     mock_unmap(memory, bytes);
     return GPU_SUCCESS;
@@ -156,7 +160,7 @@ GpuResult sim_ExternalMemoryGetMappedBuffer(GpuAddress* out, GpuExternalMemory n
   if (memory->mapped == NULL) {
     return SIM_OUT_OF_MEMORY;
   }
-  mock_object_add("mapping", memory->mapped, memory->bytes);
+  mock_object_add("mapping", memory->mapped, (size_t)(uintptr_t)memory);
   *out = (GpuAddress)(uintptr_t)memory->mapped;
   return GPU_SUCCESS;
 }
@@ -166,7 +170,7 @@ GpuResult sim_DestroyExternalMemory(GpuExternalMemory native) {
   if (!sim_has_context("DestroyExternalMemory") || !mock_object_remove("external memory", memory)) {
     return SIM_INVALID_HANDLE;
   }
-  if (memory->mapped != NULL && mock_object_find("mapping", memory->mapped, NULL)) {
+  if (memory->mapped != NULL) {
     mock_offend("DestroyExternalMemory: its buffer is still mapped");
   }
   mock_share_close(&memory->share);

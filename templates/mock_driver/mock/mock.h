@@ -34,8 +34,8 @@ MOCK_EXPORT void mock_set_recording(bool on);
 /** Makes the `nth` call of `function` from now on (1 is the next) fail with `result`. A null
  *  `function` counts every function's calls. `nth` 0 takes the plan back. */
 MOCK_EXPORT void mock_fail(const char* function, unsigned nth, int result);
-/** Whether the plan of mock_fail() has been carried out. */
-MOCK_EXPORT bool mock_failed(void);
+/** The function that the plan of mock_fail() has made fail, null if it has none yet. */
+MOCK_EXPORT const char* mock_failed_function(void);
 
 /** Live objects of a kind ("memory", "stream", "event", "external memory", "mapping", "external
  *  semaphore", "host memory", "registration", "context"); of all kinds for null. */

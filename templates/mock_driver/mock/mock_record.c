@@ -42,7 +42,7 @@ static struct {
   bool failing_any;
   unsigned failing_in;
   int failing_result;
-  bool failed;
+  const char* failed;
   long contexts;
 } mock;
 
@@ -180,13 +180,13 @@ void mock_fail(const char* function, unsigned nth, int result) {
   (void)snprintf(mock.failing, sizeof mock.failing, "%s", function == NULL ? "" : function);
   mock.failing_in = nth;
   mock.failing_result = result;
-  mock.failed = false;
+  mock.failed = NULL;
   ep_mutex_unlock(&mock.mutex);
 }
 
-bool mock_failed(void) {
+const char* mock_failed_function(void) {
   ep_mutex_lock(&mock.mutex);
-  bool failed = mock.failed;
+  const char* failed = mock.failed;
   ep_mutex_unlock(&mock.mutex);
   return failed;
 }
@@ -197,7 +197,7 @@ bool mock_is_to_fail(const MockCall* call, int* result) {
   if (mock.failing_in > 0 && (mock.failing_any || strcmp(mock.failing, call->function) == 0)) {
     fails = --mock.failing_in == 0;
     *result = mock.failing_result;
-    mock.failed = mock.failed || fails;
+    mock.failed = fails ? call->function : mock.failed;
   }
   ep_mutex_unlock(&mock.mutex);
   return fails;

@@ -48,6 +48,7 @@ void mock_share_close(const MockShare* share) {
   }
 }
 #else
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,8 +77,9 @@ void mock_close(intptr_t exported) {
 
 bool mock_share_open(MockShare* share, intptr_t native, bool consumed, size_t bytes) {
   struct stat status;
+  int flags = fcntl((int)native, F_GETFL);
   if (fstat((int)native, &status) != 0 || !S_ISREG(status.st_mode) ||
-      (uint64_t)status.st_size < bytes) {
+      (flags & O_ACCMODE) != O_RDWR || (uint64_t)status.st_size < bytes) {
     return false;
   }
   *share = (MockShare){native, consumed, (uint64_t)status.st_dev, (uint64_t)status.st_ino};
