@@ -125,6 +125,28 @@ static void test_streamed_copies(Rig* rig) {
   rig->client.api->ReleaseSyncStream(stream);
 }
 
+/* Imported memory stays mapped until the work that streams hold for it is done. */
+static void test_released_while_queued(Rig* rig) {
+  static unsigned char out[SIZE];
+  int fd = ort_interop_host_create_memory("queued", SIZE);
+  CHECK(pwrite(fd, "imported", 8, SIZE - 8) == 8);
+  OrtExternalMemoryHandle* memory = client_import(&rig->client, rig->importer, fd, SIZE, 0);
+  const int64_t shape[] = {SIZE};
+  OrtValue* source = client_tensor(&rig->client, rig->importer, memory,
+                                   ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, shape, 1, 0);
+  OrtValue* target = host_tensor(rig, out, SIZE);
+  OrtSyncStream* stream = new_stream(rig);
+  hold(rig, stream);
+  copy(rig, source, target, stream);
+  rig->client.interop->ReleaseExternalMemoryHandle(memory);
+  rig->client.api->ReleaseValue(source);
+  close(fd);
+  let_go(rig, stream);
+  CHECK(memcmp(out + SIZE - 8, "imported", 8) == 0);
+  rig->client.api->ReleaseValue(target);
+  rig->client.api->ReleaseSyncStream(stream);
+}
+
 static void test_batched_copies(Rig* rig) {
   enum { COUNT = 17 };
   static unsigned char in[COUNT][64];
@@ -264,6 +286,43 @@ static void test_element_types(Rig* rig) {
   close(fd);
 }
 
+/* Types that some releases take for each other: a tensor is of the type asked for, or refused. */
+static void test_newest_types(Rig* rig) {
+  int fd = ort_interop_host_create_memory("newest", SIZE);
+  OrtExternalMemoryHandle* memory = client_import(&rig->client, rig->importer, fd, SIZE, 0);
+  const OrtApi* api = rig->client.api;
+  const int64_t shape[] = {17};
+  int made = 0;
+  for (int type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT4E2M1;
+       type <= ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0; ++type) {
+    const OrtExternalTensorDescriptor descriptor = {
+        .version = 24,
+        .element_type = (ONNXTensorElementDataType)type,
+        .shape = shape,
+        .rank = 1,
+    };
+    OrtValue* tensor = NULL;
+    OrtStatus* status =
+        rig->client.interop->CreateTensorFromMemory(rig->importer, memory, &descriptor, &tensor);
+    if (status != NULL) {
+      CHECK(tensor == NULL && rig->client.minor < 32);
+      api->ReleaseStatus(status);
+      continue;
+    }
+    OrtTensorTypeAndShapeInfo* info = NULL;
+    ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+    OK(&rig->client, api->GetTensorTypeAndShape(tensor, &info));
+    OK(&rig->client, api->GetTensorElementType(info, &element));
+    CHECK((int)element == type);
+    api->ReleaseTensorTypeAndShapeInfo(info);
+    api->ReleaseValue(tensor);
+    ++made;
+  }
+  CHECK(made >= 1 && (rig->client.minor < 32 || made == 4));
+  rig->client.interop->ReleaseExternalMemoryHandle(memory);
+  close(fd);
+}
+
 /* Tensors without elements, and without dimensions, flow through. */
 static void test_small_shapes(Rig* rig) {
   static const char* const operators[] = {"Identity", "Neg", "Identity"};
@@ -356,9 +415,11 @@ int main(int argc, char** argv) {
   } tests[] = {
       {"synchronous_copies", test_synchronous_copies},
       {"streamed_copies", test_streamed_copies},
+      {"released_while_queued", test_released_while_queued},
       {"batched_copies", test_batched_copies},
       {"notifications", test_notifications},
       {"element_types", test_element_types},
+      {"newest_types", test_newest_types},
       {"small_shapes", test_small_shapes},
       {"second_registration", test_second_registration},
       {"end_while_held", test_end_while_held},

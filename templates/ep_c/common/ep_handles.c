@@ -171,6 +171,25 @@ static void* ORT_API_CALL ep_tensor_deleter_alloc(OrtAllocator* base, size_t byt
   return NULL;
 }
 
+/* Some releases (1.24 and 1.28 do, 1.32 does not) take the numbers of the types after FLOAT4E2M1 for
+ * others, and make a UINT2 tensor when INT2 is asked for. */
+static bool ep_tensor_has_type(const EpContext* context, const OrtValue* tensor,
+                               ONNXTensorElementDataType type, EpError* error) {
+  const OrtApi* api = context->api;
+  OrtTensorTypeAndShapeInfo* info = NULL;
+  ONNXTensorElementDataType made = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  if (!ep_check(api, api->GetTensorTypeAndShape(tensor, &info), error)) {
+    return false;
+  }
+  bool known = ep_check(api, api->GetTensorElementType(info, &made), error);
+  api->ReleaseTensorTypeAndShapeInfo(info);
+  return known &&
+         (made == type ||
+          ep_fail(error, ORT_NOT_IMPLEMENTED,
+                  "element_type is %d, but ONNX Runtime 1.%u makes tensors of type %d of it",
+                  (int)type, (unsigned)context->api_version, (int)made));
+}
+
 /* Takes over the reference to `resource`. */
 static bool ep_tensor_wrap(EpResource* resource, void* data, size_t bytes,
                            const OrtExternalTensorDescriptor* descriptor, OrtValue** out,
@@ -196,6 +215,11 @@ static bool ep_tensor_wrap(EpResource* resource, void* data, size_t bytes,
           error)) {
     *out = NULL;
     ep_tensor_deleter_free(&deleter->base, data);
+    return false;
+  }
+  if (!ep_tensor_has_type(resource->device->context, *out, descriptor->element_type, error)) {
+    api->ReleaseValue(*out);
+    *out = NULL;
     return false;
   }
   return true;
