@@ -98,6 +98,7 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     "enumerator removed": ("enumerator-removed", "FxKind.FX_KIND_SEMAPHORE", "  FX_KIND_SEMAPHORE = 2,\n", ""),
     "enumerator renamed": ("enumerator-renamed", "FxKind.FX_KIND_SEMAPHORE", "FX_KIND_SEMAPHORE", "FX_KIND_TIMELINE_SEMAPHORE"),
     "enumerator added": ("enumerator-added", "FxKind.FX_KIND_NEW", "  FX_KIND_SEMAPHORE = 2,\n", "  FX_KIND_SEMAPHORE = 2,\n  FX_KIND_NEW,\n"),
+    "enumerator alias": ("enumerator-alias", "FxKind.FX_KIND_TOO", "  FX_KIND_SEMAPHORE = 2,\n", "  FX_KIND_SEMAPHORE = 2,\n  FX_KIND_TOO = 1,\n"),
     "typedef retyped": ("typedef-changed", "FxFlags", "typedef uint32_t FxFlags", "typedef uint64_t FxFlags"),
     "typedef removed": ("type-removed", "FxFlags", "typedef uint32_t FxFlags;\n", ""),
     "type added": ("type-added", "FxNew", "typedef uint32_t FxFlags;\n", "typedef uint32_t FxFlags;\nstruct FxNew { int a; };\n"),
@@ -143,6 +144,7 @@ def test_every_rule_of_the_comparison_has_an_edit() -> None:
         "struct-made-opaque",
         "header-moved",
         "slot-relocated",
+        "enumerator-conflict",
     }
     wanted = {r.id for r in RULES.values() if r.severity is not Severity.DOCUMENTATION}
     assert (
@@ -320,6 +322,16 @@ def test_a_vendored_enum_with_shifted_values() -> None:
     assert {f.severity for f in findings} == {Severity.BREAKING}
     assert Counter(f.rule for f in findings) == {"enum-value": 14, "enumerator-removed": 1}
     assert len({f.symbol for f in findings}) == len(real.constants) - 1
+
+
+def test_a_new_name_for_a_value_that_meant_something_else(base: Abi, tmp_path: Path) -> None:
+    """Case 35: what looks like an addition takes the value of an enumerator that moved."""
+    old = "  FX_KIND_SEMAPHORE = 2,\n"
+    findings = after(tmp_path, base, (old, "  FX_KIND_UNHEARD = 2,\n  FX_KIND_SEMAPHORE = 3,\n"))
+    assert [(f.rule, f.symbol, f.severity) for f in findings] == [
+        ("enumerator-conflict", "FxKind.FX_KIND_UNHEARD", Severity.BREAKING),
+        ("enum-value", "FxKind.FX_KIND_SEMAPHORE", Severity.BREAKING),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -823,15 +823,7 @@ class _Comparison:
                     new.loc,
                 )
         for constant in come:
-            self.add(
-                "enumerator-added",
-                f"{old.name}.{constant.name}",
-                f"{self.base} does not know this enumerator",
-                "",
-                f"{constant.name} = {constant.value}",
-                old.loc,
-                constant.loc,
-            )
+            self.new_constant(old, constant, got)
         if enum_measures(old) != enum_measures(new) or (
             not changed and not gone and _unsigned(old) != _unsigned(new)
         ):
@@ -844,6 +836,28 @@ class _Comparison:
                 old.loc,
                 new.loc,
             )
+
+    def new_constant(self, old: Enum, constant: Constant, got: dict[str, Constant]) -> None:
+        same = [c for c in old.constants if c.value == constant.value]
+        kept = [c for c in same if c.name in got and got[c.name].value == c.value]
+        if kept:
+            rule = "enumerator-alias"
+            message = f"has the value of {kept[0].name}: one switch cannot have cases for both"
+        elif same:
+            rule = "enumerator-conflict"
+            message = f"has the value that {self.base} has for {same[0].name}"
+        else:
+            rule = "enumerator-added"
+            message = f"{self.base} does not know this enumerator"
+        self.add(
+            rule,
+            f"{old.name}.{constant.name}",
+            message,
+            "".join(f"{c.name} = {c.value}" for c in (kept or same)[:1]),
+            f"{constant.name} = {constant.value}",
+            (kept or same or [old])[0].loc,
+            constant.loc,
+        )
 
     # Macros, version, platform -----------------------------------------------------------------
 

@@ -185,6 +185,13 @@ _BREAKING: tuple[tuple[str, str, str, str], ...] = (
         _REVIEW,
     ),
     (
+        "enumerator-conflict",
+        "Enumerator with the value of another",
+        "A new constant has a value that meant something else, and what meant it is gone or has another value: "
+        "the two sides understand that value differently.",
+        "values are part of the ABI: take the header's if it is the released one, else correct the header",
+    ),
+    (
         "enum-width",
         "Enum width or signedness changed",
         "The values of an enum need another integer type, so compilers store it differently.",
@@ -260,6 +267,12 @@ _SOURCE: tuple[tuple[str, str, str, str], ...] = (
     ("field-renamed", "Field renamed", _RENAMED, _RENAME),
     ("enumerator-renamed", "Enumerator renamed", _RENAMED, _RENAME),
     ("type-renamed", "Type renamed", _RENAMED, _RENAME),
+    (
+        "enumerator-alias",
+        "Enumerator alias",
+        "A new constant has the value of one that is still there. A switch with cases for both does not compile.",
+        "declare it in the spec with `alias_of:`",
+    ),
     (
         "param-renamed",
         "Parameter renamed",
