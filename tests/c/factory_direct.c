@@ -115,6 +115,14 @@ static void test_device(Direct* direct) {
   api->MemoryInfoGetDeviceType(info, &type);
   CHECK(type == OrtMemoryInfoDeviceType_NPU);
   CHECK(api->MemoryInfoGetVendorId(info) == 0x4F525449u);
+  OrtMemoryInfo* same = NULL;
+  OK(&direct->client,
+     api->CreateMemoryInfo_V2("any name", OrtMemoryInfoDeviceType_NPU, 0x4F525449u, 0,
+                              OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &same));
+  const OrtEpApi* ep_api = api->GetEpApi();
+  CHECK(ep_api->MemoryDevice_AreEqual(ep_api->MemoryInfo_GetMemoryDevice(info),
+                                      ep_api->MemoryInfo_GetMemoryDevice(same)));
+  api->ReleaseMemoryInfo(same);
   CHECK(api->EpDevice_MemoryInfo(direct->client.device, OrtDeviceMemoryType_HOST_ACCESSIBLE) ==
         NULL);
   CHECK(api->HardwareDevice_Type(api->EpDevice_Device(direct->client.device)) ==

@@ -89,7 +89,11 @@ bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, const ch
   if (native != NULL) {
     stream = ep_driver_stream_from_native(device->driver, native);
     if (stream == NULL) {
-      return ep_fail(error, ORT_EP_FAIL, "the run's stream %p is not one of " EP_NAME, native);
+      /* Memory of the session's registration is freed after its own streams' work only. */
+      return ep_fail(error, ORT_EP_FAIL,
+                     "the run's stream %p is not of the registration of " EP_NAME
+                     " that the session's device is of",
+                     native);
     }
   }
   ep_trace_copy(context, what, &destination, &source);
