@@ -302,9 +302,7 @@ def main(library: str | None, ep_library: str) -> Report:
         inputs = (pointer * 1)(ctypes.pointer(input_tensor))
         outputs = (pointer * 1)(ctypes.pointer(output_tensor))
 
-        binding = program.make(
-            ort.OrtIoBinding, api.ReleaseIoBinding, api.CreateIoBinding, session
-        )
+        binding = program.make(ort.OrtIoBinding, api.ReleaseIoBinding, api.CreateIoBinding, session)
         api.BindInput(binding, b"input", input_tensor)
         api.BindOutput(binding, b"output", output_tensor)
 
@@ -327,7 +325,9 @@ def main(library: str | None, ep_library: str) -> Report:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("ep_library", help="the built host EP")
-    parser.add_argument("--library", help="ONNX Runtime's library; the installed wheel's if left out")
+    parser.add_argument(
+        "--library", help="ONNX Runtime's library; the installed wheel's if left out"
+    )
     arguments = parser.parse_args()
     try:
         print(main(arguments.library, arguments.ep_library))

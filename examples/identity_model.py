@@ -45,7 +45,9 @@ def identity_model(
     """The bytes of a model that passes ``input`` through one-input operators to ``output``."""
     names = ["input", *(f"middle_{at}" for at in range(len(operators) - 1)), "output"]
     nodes = (
-        _message(1, _text(1, names[at]), _text(2, names[at + 1]), _text(3, f"n{at}"), _text(4, kind))
+        _message(
+            1, _text(1, names[at]), _text(2, names[at + 1]), _text(3, f"n{at}"), _text(4, kind)
+        )
         for at, kind in enumerate(operators)
     )
     graph = _message(
