@@ -1,0 +1,197 @@
+/*
+ * The host driver: tensors live in memory that the CPU and the exporter share, streams are worker
+ * threads. ep_driver.h says what each function does.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_device.h"
+
+/* Enough for every element type and for vector loads. */
+#define HOST_ALIGNMENT 64
+
+/* Streams that still drain keep it, so it is counted. */
+struct EpDriver {
+  atomic_size_t references;
+  EpDriverDevice device;
+};
+
+/* The one device of a driver; the driver starts with it but for the count. */
+static EpDriver* host_driver_of(EpDriverDevice* device) {
+  return (EpDriver*)((char*)device - offsetof(EpDriver, device));
+}
+
+/* Memory is shared within one running kernel, so its id is the device's. */
+static bool host_read_boot_id(uint8_t uuid[16]) {
+  FILE* file = fopen("/proc/sys/kernel/random/boot_id", "r");
+  if (file == NULL) {
+    return false;
+  }
+  size_t digits = 0;
+  for (int c = fgetc(file); c != EOF && digits < 32; c = fgetc(file)) {
+    unsigned nibble = c >= '0' && c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10);
+    if (nibble < 16) {
+      uuid[digits / 2] = (uint8_t)((unsigned)uuid[digits / 2] << 4 | nibble);
+      ++digits;
+    }
+  }
+  (void)fclose(file);
+  return digits == 32;
+}
+
+bool ep_driver_open(EpDriver** out, EpError* error) {
+  *out = NULL;
+  EpDriver* driver = calloc(1, sizeof *driver);
+  if (driver == NULL) {
+    return host_out_of_memory(error);
+  }
+  atomic_init(&driver->references, 1);
+  host_queues_init(&driver->device.queues);
+  EpDeviceInfo* info = &driver->device.info;
+  info->name = "host memory";
+  info->hardware_type = EP_HARDWARE_TYPE;
+  info->hardware_vendor = EP_VENDOR;
+  info->has_uuid = host_read_boot_id(info->uuid);
+  info->memory_device_type = EP_MEMORY_DEVICE_TYPE;
+  info->host_access = true;
+  *out = driver;
+  return true;
+}
+
+static void host_driver_drop(void* argument) {
+  EpDriver* driver = argument;
+  if (atomic_fetch_sub_explicit(&driver->references, 1, memory_order_acq_rel) == 1) {
+    host_queues_destroy(&driver->device.queues);
+    free(driver);
+  }
+}
+
+void ep_driver_close(EpDriver* driver) {
+  if (driver != NULL) {
+    host_driver_drop(driver);
+  }
+}
+
+size_t ep_driver_device_count(const EpDriver* driver) {
+  (void)driver;
+  return 1;
+}
+
+EpDriverDevice* ep_driver_device(EpDriver* driver, size_t index) {
+  (void)index;
+  return &driver->device;
+}
+
+const EpDeviceInfo* ep_driver_device_info(const EpDriverDevice* device) {
+  return &device->info;
+}
+
+/* What lies before each allocation, so that freeing it needs no memory. */
+typedef union HostBlock {
+  HostRetirement retirement;
+  char alignment[HOST_ALIGNMENT];
+} HostBlock;
+
+void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
+  (void)device;
+  if (bytes > SIZE_MAX - sizeof(HostBlock)) {
+    return NULL;
+  }
+  HostBlock* block = ep_aligned_alloc(HOST_ALIGNMENT, sizeof *block + bytes);
+  return block == NULL ? NULL : block + 1;
+}
+
+static void host_block_free(HostRetirement* retirement) {
+  ep_aligned_free(retirement);
+}
+
+void ep_driver_free(EpDriverDevice* device, void* memory) {
+  HostBlock* block = (HostBlock*)memory - 1;
+  host_queues_retire(&device->queues, &block->retirement, host_block_free);
+}
+
+bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** stream, EpError* error) {
+  EpDriver* driver = host_driver_of(device);
+  atomic_fetch_add_explicit(&driver->references, 1, memory_order_relaxed);
+  *stream = host_stream_create(&device->queues, host_driver_drop, driver);
+  if (*stream == NULL) {
+    host_driver_drop(driver);
+    return ep_fail(error, ORT_EP_FAIL, EP_NAME ": no thread or memory for another stream");
+  }
+  return true;
+}
+
+void ep_driver_stream_release(EpDriverStream* stream) {
+  host_stream_release(stream);
+}
+
+void* ep_driver_stream_native(EpDriverStream* stream) {
+  return stream;
+}
+
+EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* native) {
+  return host_stream_is_of(&device->queues, native) ? native : NULL;
+}
+
+bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
+  return host_stream_flush(stream, error);
+}
+
+typedef struct HostCopyTask {
+  HostTask base;
+  void* destination;
+  const void* source;
+  void* staging; /* Owned copy of the source, or null. */
+  size_t bytes;
+} HostCopyTask;
+
+static bool host_copy_run(HostTask* base, EpError* error) {
+  (void)error;
+  HostCopyTask* task = (HostCopyTask*)base;
+  memmove(task->destination, task->source, task->bytes);
+  free(task->staging);
+  free(task);
+  return true;
+}
+
+bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
+                    void* destination, const void* source, size_t bytes, EpError* error) {
+  (void)device;
+  if (stream == NULL) {
+    memmove(destination, source, bytes);
+    return true;
+  }
+  HostCopyTask* task = malloc(sizeof *task);
+  void* staging = kind == EP_COPY_HOST_TO_DEVICE ? malloc(bytes) : NULL;
+  if (task == NULL || (kind == EP_COPY_HOST_TO_DEVICE && staging == NULL)) {
+    free(task);
+    free(staging);
+    return host_out_of_memory(error);
+  }
+  if (staging != NULL) {
+    memcpy(staging, source, bytes);
+  }
+  task->base.run = host_copy_run;
+  task->destination = destination;
+  task->source = staging != NULL ? staging : source;
+  task->staging = staging;
+  task->bytes = bytes;
+  host_stream_push(stream, &task->base);
+  return true;
+}
+
+#if ORT_API_VERSION >= 25
+bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
+                             const OrtGraphicsInteropConfig* config, EpError* error) {
+  (void)device;
+  (void)api;
+  (void)config;
+  return ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME " does not work beside a graphics API");
+}
+
+bool ep_driver_graphics_deinit(EpDriverDevice* device, EpError* error) {
+  (void)device;
+  return ep_fail(error, ORT_NOT_IMPLEMENTED, EP_NAME " does not work beside a graphics API");
+}
+#endif

@@ -1,0 +1,393 @@
+/*
+ * The Vulkan loader, instance, physical devices and their identities, probes and graphics interop.
+ */
+#include "vulkan_device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An extension, and a call that only devices made with it have. */
+static const struct {
+  const char* name;
+  const char* call;
+} vulkan_extensions[VULKAN_EXTENSION_COUNT] = {
+#ifdef _WIN32
+    [VULKAN_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_win32",
+                                "vkGetMemoryWin32HandlePropertiesKHR"},
+    [VULKAN_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_win32",
+                                   "vkImportSemaphoreWin32HandleKHR"},
+#else
+    [VULKAN_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_fd", "vkGetMemoryFdKHR"},
+    [VULKAN_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_fd", "vkImportSemaphoreFdKHR"},
+#endif
+    [VULKAN_HOST_POINTER] = {"VK_EXT_external_memory_host", "vkGetMemoryHostPointerPropertiesEXT"},
+};
+
+bool vulkan_failed(EpError* error, const char* call, VkResult result) {
+  const char* name = driver_result_name(result);
+  return ep_fail(error, driver_result_status(result), EP_NAME ": %s failed: %s (%d)", call,
+                 name == NULL ? "unknown result" : name, (int)result);
+}
+
+bool vulkan_out_of_memory(EpError* error) {
+  return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+}
+
+/* Extensions' calls are the device's own: null where it was made without the extension. */
+static void vulkan_load_extensions(EpDriverDevice* device) {
+  for (const DriverSymbol* symbol = driver_symbols; symbol->name != NULL; ++symbol) {
+    if (symbol->optional) {
+      PFN_vkVoidFunction call = device->vk.vkGetDeviceProcAddr(device->device, symbol->name);
+      memcpy((char*)&device->vk + symbol->slot, &call, sizeof call);
+    }
+  }
+}
+
+/* False when this machine has no Vulkan, or one that is too old: no failure. */
+static bool vulkan_open_instance(EpDriver* driver) {
+  uint32_t version = 0;
+  if (!driver_api_open(&driver->vk) ||
+      driver->vk.vkEnumerateInstanceVersion(&version) != VK_SUCCESS ||
+      version < VK_API_VERSION_1_2) {
+    return false;
+  }
+  VkApplicationInfo application = {
+      .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+      .pApplicationName = EP_NAME,
+      .apiVersion = VK_API_VERSION_1_2,
+  };
+  VkInstanceCreateInfo create = {
+      .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+      .pApplicationInfo = &application,
+  };
+  if (driver->vk.vkCreateInstance(&create, NULL, &driver->instance) != VK_SUCCESS) {
+    driver->instance = NULL;
+    return false;
+  }
+  return true;
+}
+
+static bool vulkan_has_extension(const VkExtensionProperties* found, uint32_t count,
+                                 const char* name) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (strcmp(found[i].extensionName, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool vulkan_read_extensions(EpDriverDevice* device, bool* has_pci) {
+  const DriverApi* vk = &device->vk;
+  uint32_t count = 0;
+  if (vk->vkEnumerateDeviceExtensionProperties(device->physical, NULL, &count, NULL) !=
+      VK_SUCCESS) {
+    return false;
+  }
+  VkExtensionProperties* found = calloc((size_t)count + 1, sizeof *found);
+  bool good = found != NULL && vk->vkEnumerateDeviceExtensionProperties(
+                                   device->physical, NULL, &count, found) == VK_SUCCESS;
+  if (good) {
+    for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
+      device->has[i] = vulkan_has_extension(found, count, vulkan_extensions[i].name);
+    }
+    *has_pci = vulkan_has_extension(found, count, "VK_EXT_pci_bus_info");
+  }
+  free(found);
+  return good;
+}
+
+static void vulkan_read_properties(EpDriverDevice* device, bool has_pci) {
+  VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+  VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+  if (has_pci) {
+    id.pNext = &pci;
+  }
+  if (device->has[VULKAN_HOST_POINTER]) {
+    host.pNext = id.pNext;
+    id.pNext = &host;
+  }
+  VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                            .pNext = &id};
+  device->vk.vkGetPhysicalDeviceProperties2(device->physical, &properties);
+  const VkPhysicalDeviceProperties* found = &properties.properties;
+  EpDeviceInfo* info = &device->info;
+  (void)snprintf(device->name, sizeof device->name, "%s", found->deviceName);
+  info->name = device->name;
+  bool is_cpu = found->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  info->hardware_type = is_cpu ? OrtHardwareDeviceType_CPU : OrtHardwareDeviceType_GPU;
+  info->hardware_vendor_id = is_cpu ? 0 : found->vendorID;
+  info->hardware_device_id = is_cpu ? 0 : found->deviceID;
+  info->hardware_vendor = EP_VENDOR;
+  info->has_uuid = true;
+  memcpy(info->uuid, id.deviceUUID, sizeof info->uuid);
+  info->has_luid = id.deviceLUIDValid != 0;
+  memcpy(&info->luid, id.deviceLUID, sizeof info->luid);
+  if (has_pci) {
+    (void)snprintf(device->pci_bus_id, sizeof device->pci_bus_id,
+                   "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".%" PRIx32, pci.pciDomain, pci.pciBus,
+                   pci.pciDevice, pci.pciFunction);
+    info->pci_bus_id = device->pci_bus_id;
+  }
+  info->memory_device_type = EP_MEMORY_DEVICE_TYPE;
+  device->host_pointer_alignment = (size_t)host.minImportedHostPointerAlignment;
+}
+
+/* The family with the most queues that compute; false if there is none. */
+static bool vulkan_choose_queues(EpDriverDevice* device) {
+  VkQueueFamilyProperties families[32];
+  uint32_t count = 32;
+  device->queue_count = 0;
+  device->vk.vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &count, families);
+  for (uint32_t i = 0; i < count; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0 &&
+        families[i].queueCount > device->queue_count) {
+      device->queue_family = i;
+      device->queue_count = families[i].queueCount;
+    }
+  }
+  if (device->queue_count > VULKAN_MAX_QUEUES) {
+    device->queue_count = VULKAN_MAX_QUEUES;
+  }
+  return device->queue_count > 0;
+}
+
+/* Describes `physical`; false when the EP cannot use it. */
+static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDriverDevice* device) {
+  device->driver = driver;
+  device->physical = physical;
+  device->own_physical = physical;
+  device->vk = driver->vk;
+  VkPhysicalDeviceProperties2 properties = {.sType =
+                                                VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  driver->vk.vkGetPhysicalDeviceProperties2(physical, &properties);
+  bool has_pci = false;
+  if (properties.properties.apiVersion < VK_API_VERSION_1_2 ||
+      !vulkan_read_extensions(device, &has_pci) || !vulkan_choose_queues(device)) {
+    return false;
+  }
+  VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES};
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, .pNext = &address};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                        .pNext = &timeline};
+  driver->vk.vkGetPhysicalDeviceFeatures2(physical, &features);
+  if (timeline.timelineSemaphore == 0) {
+    return false;
+  }
+  device->has_address = address.bufferDeviceAddress != 0;
+  device->info.host_access = !device->has_address;
+  driver->vk.vkGetPhysicalDeviceMemoryProperties(physical, &device->memory);
+  vulkan_read_properties(device, has_pci);
+  return true;
+}
+
+static bool vulkan_enumerate(EpDriver* driver, EpError* error) {
+  uint32_t count = 0;
+  if (driver->vk.vkEnumeratePhysicalDevices(driver->instance, &count, NULL) != VK_SUCCESS) {
+    return true; /* A loader without any driver. */
+  }
+  VkPhysicalDevice* found = calloc((size_t)count + 1, sizeof *found);
+  if (found == NULL) {
+    return vulkan_out_of_memory(error);
+  }
+  VkResult result = driver->vk.vkEnumeratePhysicalDevices(driver->instance, &count, found);
+  for (uint32_t i = 0; result == VK_SUCCESS && i < count; ++i) {
+    EpDriverDevice* device = &driver->devices[driver->device_count];
+    if (driver->device_count < VULKAN_MAX_DEVICES && vulkan_describe(driver, found[i], device)) {
+      device->info.memory_device_id = (uint32_t)driver->device_count;
+      ep_mutex_init(&device->mutex);
+      ++driver->device_count;
+    }
+  }
+  free(found);
+  return result == VK_SUCCESS || vulkan_failed(error, "vkEnumeratePhysicalDevices", result);
+}
+
+bool ep_driver_open(EpDriver** out, EpError* error) {
+  *out = NULL;
+  EpDriver* driver = calloc(1, sizeof *driver);
+  if (driver == NULL) {
+    return vulkan_out_of_memory(error);
+  }
+  atomic_init(&driver->references, 1);
+  if (vulkan_open_instance(driver) && !vulkan_enumerate(driver, error)) {
+    ep_driver_close(driver);
+    return false;
+  }
+  *out = driver;
+  return true;
+}
+
+static void vulkan_device_end(EpDriverDevice* device) {
+  if (device->device != NULL) {
+    vulkan_copies_destroy(device);
+    vulkan_staging_clear(device);
+    if (!device->borrowed) {
+      device->vk.vkDestroyDevice(device->device, NULL);
+    }
+    device->device = NULL;
+  }
+}
+
+void vulkan_driver_retain(EpDriver* driver) {
+  atomic_fetch_add_explicit(&driver->references, 1, memory_order_relaxed);
+}
+
+void ep_driver_close(EpDriver* driver) {
+  if (driver == NULL ||
+      atomic_fetch_sub_explicit(&driver->references, 1, memory_order_acq_rel) != 1) {
+    return;
+  }
+  for (size_t i = 0; i < driver->device_count; ++i) {
+    vulkan_device_end(&driver->devices[i]);
+    ep_mutex_destroy(&driver->devices[i].mutex);
+  }
+  if (driver->instance != NULL) {
+    driver->vk.vkDestroyInstance(driver->instance, NULL);
+  }
+  free(driver);
+}
+
+size_t ep_driver_device_count(const EpDriver* driver) {
+  return driver->device_count;
+}
+
+EpDriverDevice* ep_driver_device(EpDriver* driver, size_t index) {
+  return &driver->devices[index];
+}
+
+const EpDeviceInfo* ep_driver_device_info(const EpDriverDevice* device) {
+  return &device->info;
+}
+
+/* Loads the calls of `device->device` and takes its queues. */
+static bool vulkan_device_adopt(EpDriverDevice* device, uint32_t first_queue, EpError* error) {
+  vulkan_load_extensions(device);
+  for (uint32_t i = 0; i < device->queue_count; ++i) {
+    device->queues[i].streams = 0;
+    device->vk.vkGetDeviceQueue(device->device, device->queue_family, first_queue + i,
+                                &device->queues[i].queue);
+  }
+  device->copies = vulkan_stream_new(device, error);
+  return device->copies != NULL;
+}
+
+static bool vulkan_device_create(EpDriverDevice* device, EpError* error) {
+  const char* extensions[VULKAN_EXTENSION_COUNT];
+  uint32_t count = 0;
+  for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
+    if (device->has[i]) {
+      extensions[count++] = vulkan_extensions[i].name;
+    }
+  }
+  static const float priorities[VULKAN_MAX_QUEUES] = {1, 1, 1, 1, 1, 1, 1, 1};
+  VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
+      .bufferDeviceAddress = device->has_address};
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+      .pNext = &address,
+      .timelineSemaphore = 1};
+  VkDeviceQueueCreateInfo queues = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                    .queueFamilyIndex = device->queue_family,
+                                    .queueCount = device->queue_count,
+                                    .pQueuePriorities = priorities};
+  VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                               .pNext = &timeline,
+                               .queueCreateInfoCount = 1,
+                               .pQueueCreateInfos = &queues,
+                               .enabledExtensionCount = count,
+                               .ppEnabledExtensionNames = extensions};
+  VkResult result = device->vk.vkCreateDevice(device->physical, &create, NULL, &device->device);
+  if (result != VK_SUCCESS) {
+    device->device = NULL;
+    return vulkan_failed(error, "vkCreateDevice", result);
+  }
+  return true;
+}
+
+bool vulkan_device_ready(EpDriverDevice* device, EpError* error) {
+  ep_mutex_lock(&device->mutex);
+  bool good = device->device != NULL;
+  if (!good && vulkan_device_create(device, error)) {
+    good = vulkan_device_adopt(device, 0, error);
+    if (!good) {
+      vulkan_device_end(device);
+    }
+  }
+  ep_mutex_unlock(&device->mutex);
+  return good;
+}
+
+VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice* device, uint32_t type) {
+  VkPhysicalDeviceExternalBufferInfo info = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+      .usage = vulkan_buffer_usage(device),
+      .handleType = type};
+  VkExternalBufferProperties properties = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+  device->vk.vkGetPhysicalDeviceExternalBufferProperties(device->physical, &info, &properties);
+  return properties.externalMemoryProperties.externalMemoryFeatures;
+}
+
+bool ep_driver_can_import_memory(EpDriverDevice* device, const EpHandleType* type) {
+  return device->has[type->kind == EP_NATIVE_POINTER ? VULKAN_HOST_POINTER
+                                                     : VULKAN_EXTERNAL_MEMORY] &&
+         (vulkan_memory_features(device, type->driver_type) &
+          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0;
+}
+
+/* Support for binary semaphores says nothing about timelines, so the question is about those. */
+bool ep_driver_can_import_semaphore(EpDriverDevice* device, const EpHandleType* type) {
+  VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+  VkPhysicalDeviceExternalSemaphoreInfo info = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
+      .pNext = &timeline,
+      .handleType = type->driver_type};
+  VkExternalSemaphoreProperties properties = {.sType =
+                                                  VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
+  if (!device->has[VULKAN_EXTERNAL_SEMAPHORE]) {
+    return false;
+  }
+  device->vk.vkGetPhysicalDeviceExternalSemaphoreProperties(device->physical, &info, &properties);
+  return (properties.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT) != 0;
+}
+
+bool vulkan_device_lend(EpDriverDevice* device, const VulkanLoan* loan, EpError* error) {
+  vulkan_device_end(device);
+  device->borrowed = true;
+  device->vk = loan->vk;
+  device->physical = loan->physical;
+  device->device = loan->device;
+  device->queue_family = loan->queue_family;
+  device->queue_count = 1;
+  device->has_address = loan->has_address;
+  if (!vulkan_device_adopt(device, loan->queue, error)) {
+    vulkan_device_restore(device);
+    return false;
+  }
+  if (device->vk.vkGetDeviceProcAddr(device->device, "vkWaitSemaphores") == NULL) {
+    vulkan_device_restore(device);
+    return ep_fail_argument(error, "additional_options: the device was not made for Vulkan 1.2");
+  }
+  for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
+    const char* call = vulkan_extensions[i].call;
+    device->has[i] = device->vk.vkGetDeviceProcAddr(device->device, call) != NULL;
+  }
+  return true;
+}
+
+void vulkan_device_restore(EpDriverDevice* device) {
+  vulkan_device_end(device);
+  if (device->borrowed) {
+    device->borrowed = false;
+    (void)vulkan_describe(device->driver, device->own_physical, device);
+  }
+}

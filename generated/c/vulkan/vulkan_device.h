@@ -1,0 +1,131 @@
+/*
+ * The Vulkan driver's objects. One mutex a device guards everything that changes, and stands for
+ * the external synchronisation that Vulkan asks for. Nothing waits for the GPU while it is held.
+ */
+#ifndef VULKAN_DEVICE_H_
+#define VULKAN_DEVICE_H_
+
+#include <stdatomic.h>
+
+#include "driver_api.h"
+#include "ep_config.h"
+#include "ep_driver.h"
+#include "ep_platform.h"
+
+#define VULKAN_MAX_DEVICES 8
+#define VULKAN_MAX_QUEUES 8
+
+/** Extensions that imports need, where the device has them. */
+typedef enum VulkanExtension {
+  VULKAN_EXTERNAL_MEMORY,    /**< Of the platform's handles. */
+  VULKAN_EXTERNAL_SEMAPHORE, /**< Of the platform's handles. */
+  VULKAN_HOST_POINTER,
+  VULKAN_EXTENSION_COUNT,
+} VulkanExtension;
+
+/** A buffer with memory of its own. */
+typedef struct VulkanBuffer {
+  struct VulkanBuffer* next; /**< In the device's list of tensors' memory, or of idle staging. */
+  VkBuffer buffer;
+  VkDeviceMemory memory;
+  char* address; /**< Device address, or the mapping where the device has none. */
+  char* mapping; /**< Null when it is not mapped. */
+  size_t bytes;
+  bool external; /**< Shared with another API or process, which owns it between our uses. */
+} VulkanBuffer;
+
+/** A queue of the device, and how many streams submit to it. */
+typedef struct VulkanQueue {
+  VkQueue queue;
+  size_t streams;
+} VulkanQueue;
+
+struct EpDriverDevice {
+  EpDriver* driver;
+  EpDeviceInfo info;
+  char name[256];
+  char pci_bus_id[32];
+  VkPhysicalDevice own_physical; /**< Of the driver's instance. */
+  VkPhysicalDevice physical;     /**< The same, or the application's. */
+  VkPhysicalDeviceMemoryProperties memory;
+  size_t host_pointer_alignment; /**< 0 where host allocations cannot be imported. */
+  uint32_t queue_family;
+  uint32_t queue_count;
+  bool has_address; /**< Buffers have device addresses. */
+  bool has[VULKAN_EXTENSION_COUNT];
+
+  EpMutex mutex;   /**< Guards what follows. */
+  DriverApi vk;    /**< Calls of the instance, and of the device once there is one. */
+  VkDevice device; /**< Made when it is first needed. */
+  bool borrowed;   /**< The application's device: see ep_driver_graphics_init(). */
+  VulkanQueue queues[VULKAN_MAX_QUEUES];
+  EpDriverStream* streams;
+  EpDriverStream* copies; /**< For copies without a stream. */
+  VulkanBuffer* buffers;
+  VulkanBuffer* staging; /**< Idle. */
+  size_t staging_count;
+  size_t semaphores;
+};
+
+struct EpDriver {
+  atomic_size_t references; /**< One for each worker, one for the owner. */
+  DriverApi vk;
+  VkInstance instance;
+  EpDriverDevice devices[VULKAN_MAX_DEVICES];
+  size_t device_count;
+};
+
+/** Writes that `call` returned `result`. @return false, always. */
+bool vulkan_failed(EpError* error, const char* call, VkResult result);
+/** Writes that host memory ran out. @return false, always. */
+bool vulkan_out_of_memory(EpError* error);
+/** Adds a reference to the driver. */
+void vulkan_driver_retain(EpDriver* driver);
+/** Makes the VkDevice, its queues and its stream for copies if they are not there yet. */
+bool vulkan_device_ready(EpDriverDevice* device, EpError* error);
+
+/** The application's device, with the calls of its instance. */
+typedef struct VulkanLoan {
+  DriverApi vk;
+  VkPhysicalDevice physical;
+  VkDevice device;
+  uint32_t queue_family;
+  uint32_t queue;
+  bool has_address;
+} VulkanLoan;
+
+/** Replaces the device's VkDevice, which is not in use, by the application's. Called with the mutex
+ *  held. */
+bool vulkan_device_lend(EpDriverDevice* device, const VulkanLoan* loan, EpError* error);
+/** Ends the use of the VkDevice, which nothing needs any longer; the next use makes an own one.
+ *  Called with the mutex held. */
+void vulkan_device_restore(EpDriverDevice* device);
+
+/** What tensors' memory may be used for. */
+VkBufferUsageFlags vulkan_buffer_usage(const EpDriverDevice* device);
+/** The driver's answer for tensors' memory of a handle type. */
+VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice* device, uint32_t type);
+
+/** A buffer of `bytes` bytes that the host can map, for one copy. Its content is undefined. Called
+ *  with the mutex held; vulkan_staging_put() gives it back. */
+VulkanBuffer* vulkan_staging_get(EpDriverDevice* device, size_t bytes, EpError* error);
+/** Keeps `staging`, which no work uses any longer, for another copy. Called with the mutex held. */
+void vulkan_staging_put(EpDriverDevice* device, VulkanBuffer* staging);
+/** The buffer that holds `bytes` bytes at `address`, null if none does. Called with the mutex held,
+ *  which keeps the buffer. */
+VulkanBuffer* vulkan_buffer_at(EpDriverDevice* device, const void* address, size_t bytes);
+/** Releases idle staging. Called with the mutex held, or when nobody else uses the device. */
+void vulkan_staging_clear(EpDriverDevice* device);
+
+/** A new stream; null, with `error` written, on failure. Called with the mutex held. */
+EpDriverStream* vulkan_stream_new(EpDriverDevice* device, EpError* error);
+/** Calls `done(device, object)` when all streams have done what they hold now; at once if they are
+ *  idle. */
+void vulkan_retire(EpDriverDevice* device, void (*done)(EpDriverDevice* device, void* object),
+                   void* object);
+/** Whether there are streams besides the one for copies. Called with the mutex held. */
+bool vulkan_has_streams(const EpDriverDevice* device);
+/** Destroys the device's stream for copies, which is idle. */
+void vulkan_copies_destroy(EpDriverDevice* device);
+
+#endif /* VULKAN_DEVICE_H_ */

@@ -1,0 +1,30 @@
+/*
+ * For applications: how InitGraphicsInteropForEpDevice lends a VkDevice to the EP.
+ *
+ * OrtGraphicsInteropConfig::graphics_api is ORT_GRAPHICS_API_VULKAN, and additional_options holds
+ * all of these keys or none. Each value is a number, decimal or with 0x; for a handle or function it
+ * is the pointer's value. Without them the EP makes a device of its own on the same GPU.
+ *
+ * The call comes before the EP device has streams, memory or sessions; the VkDevice outlives
+ * DeinitGraphicsInteropForEpDevice. Only the EP submits to the queue. The device has API version 1.2
+ * with timelineSemaphore, and the external memory and semaphore extensions of what is to be imported.
+ */
+#ifndef VULKAN_GRAPHICS_H_
+#define VULKAN_GRAPHICS_H_
+
+/** PFN_vkGetInstanceProcAddr of the application's loader. */
+#define VULKAN_OPTION_GET_INSTANCE_PROC_ADDR "vulkan_get_instance_proc_addr"
+/** VkInstance, of API version 1.2 or newer. */
+#define VULKAN_OPTION_INSTANCE "vulkan_instance"
+/** VkPhysicalDevice; its UUID must be the EP device's. */
+#define VULKAN_OPTION_PHYSICAL_DEVICE "vulkan_physical_device"
+/** VkDevice. */
+#define VULKAN_OPTION_DEVICE "vulkan_device"
+/** Family of the EP's queue; one that computes. */
+#define VULKAN_OPTION_QUEUE_FAMILY_INDEX "vulkan_queue_family_index"
+/** Index of the EP's queue in its family. */
+#define VULKAN_OPTION_QUEUE_INDEX "vulkan_queue_index"
+/** 1 if the device was made with bufferDeviceAddress, else 0. */
+#define VULKAN_OPTION_BUFFER_DEVICE_ADDRESS "vulkan_buffer_device_address"
+
+#endif /* VULKAN_GRAPHICS_H_ */
