@@ -205,6 +205,7 @@ class _Comparison:
         self.plain = "path_char" in self.lacks
         self.files = (_files(spec), _files(header))
         self.found: list[Finding] = []
+        self.users: tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]] | None = None
 
     def add(
         self,
@@ -855,7 +856,7 @@ class _Comparison:
             message,
             "".join(f"{c.name} = {c.value}" for c in (kept or same)[:1]),
             f"{constant.name} = {constant.value}",
-            (kept or same or [old])[0].loc,
+            (kept or same)[0].loc if kept or same else old.loc,
             constant.loc,
         )
 
@@ -991,9 +992,15 @@ class _Comparison:
             ]
         if isinstance(old, Typedef) and isinstance(new, Typedef):
             same = self.same_type(old.type, _renamed(new.type, names))
-            return same and _users(self.spec, old.name) == _users(self.header, new.name)
-        users = _users(self.spec, old.name)
-        return bool(users) and users == _users(self.header, new.name)
+            return same and self.same_users(old.name, new.name)
+        return self.same_users(old.name, new.name, some=True)
+
+    def same_users(self, old: str, new: str, *, some: bool = False) -> bool:
+        """Whether the same signatures and fields mention two types; ``some``: at least one does."""
+        if self.users is None:
+            self.users = _users(self.spec), _users(self.header)
+        before, after = (users.get(n) for users, n in zip(self.users, (old, new), strict=True))
+        return before == after and (before is not None or not some)
 
 
 def _spelled_out(ctype: CType, abi: Abi) -> CType:
@@ -1071,12 +1078,17 @@ def _bare(value: str) -> str:
     return text
 
 
-def _users(abi: Abi, name: str) -> frozenset[str]:
-    """The signatures and fields that mention a type."""
-    found = {symbol for symbol, function in abi.signatures() if name in names_in(function.type)}
+def _users(abi: Abi) -> dict[str, frozenset[str]]:
+    """For each type name, the signatures and fields that mention it."""
+    found: dict[str, set[str]] = {}
+    for symbol, function in abi.signatures():
+        for name in names_in(function.type):
+            found.setdefault(name, set()).add(symbol)
     for struct in abi.structs.values():
-        found |= {f"{struct.name}.{f.name}" for f in struct.fields if name in names_in(f.type)}
-    return frozenset(found)
+        for item in struct.fields:
+            for name in names_in(item.type):
+                found.setdefault(name, set()).add(f"{struct.name}.{item.name}")
+    return {name: frozenset(symbols) for name, symbols in found.items()}
 
 
 def _with_names(abi: Abi, names: dict[str, str]) -> Abi:
