@@ -75,7 +75,7 @@ def test_the_compiler_prints_the_same_values(
     rows = "".join(f'printf("%lld\\n", (long long){c.name});' for c in constants)
     source = tmp_path / "values.c"
     source.write_text(
-        f'#include "{HEADERS / "enums.h"}"\n#include </usr/include/stdio.h>\nint main(void) {{{rows}}}\n'
+        f'#include "{HEADERS / "enums.h"}"\n#include <stdio.h>\nint main(void) {{{rows}}}\n'
     )
     program = tmp_path / "values"
     subprocess.run([need_tool("gcc"), "-w", str(source), "-o", str(program)], check=True)
