@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..spec.abi import Abi, Function
 from ..spec.backend import BackendSpec, DriverFunction
 from ..spec.ctype import CType, Record, declare, parse_declaration
-from ..spec.driver import driver_abi, signature
+from ..spec.driver import ROOM, driver_abi, signature
 from ..spec.layout import members_of
 
 
@@ -135,11 +135,15 @@ def _assertions(spec: BackendSpec, abi: Abi) -> Iterator[tuple[str | None, str]]
             yield constant.when, f"{constant.name} == {constant.value}"
     for macro in spec.macros:
         yield macro.when, f"{macro.name} == {macro.value}"
-    whens = {s.name: s.when for s in spec.structs}
+    declared = {s.name: s for s in spec.structs}
     for struct in abi.structs.values():
-        when = whens[struct.name]
-        yield when, f"sizeof({struct.name}) == DRIVER_BY_MODEL({struct.size}, {struct.size_win64})"
+        when = declared[struct.name].when
+        if declared[struct.name].room is None:
+            size = f"DRIVER_BY_MODEL({struct.size}, {struct.size_win64})"
+            yield when, f"sizeof({struct.name}) == {size}"
         for field in struct.fields:
+            if field.name == ROOM:
+                continue
             base = (field.offset or 0, field.offset_win64 or 0)
             for path, (unix, windows) in _places(abi, field.name, field.type, base):
                 where = f"DRIVER_BY_MODEL({unix}, {windows})"

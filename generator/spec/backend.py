@@ -111,6 +111,8 @@ class DriverEnum(Node):
 class DriverStruct(Node):
     name: Identifier
     fields: Annotated[list[Declaration], Field(min_length=1)]
+    room: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    """Bytes behind the fields, where they are only the beginning; the size is not compared then."""
     role: Role | None = None
     when: Condition | None = None
 

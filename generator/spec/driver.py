@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from .abi import Abi, Constant, Enum, Export, Field, Function, Param, Struct, Typedef
 from .backend import BackendSpec, DriverFunction
-from .ctype import FIXED, CType, Named, Pointer, names_in, parse_declaration, parse_type
+from .ctype import FIXED, Array, CType, Named, Pointer, names_in, parse_declaration, parse_type
 from .layout import compute
 from .yamlfile import Path_
 
 Fault = tuple[Path_, str, str]
 """Where in the backend's file, what is wrong, and a hint (or none)."""
+
+ROOM = "room_for_the_rest"
+"""The field that takes the place of those that a spec leaves out of a struct's end."""
 
 _SECTIONS = ("opaque", "typedefs", "enums", "macros", "structs", "functions")
 
@@ -30,8 +33,10 @@ def driver_abi(spec: BackendSpec) -> Abi:
         abi.typedefs[declared.name] = Typedef(declared.name, declared.type)
     for struct in spec.structs:
         declarations = [parse_declaration(text) for text in struct.fields]
-        fields = tuple(Field(d.name, d.type) for d in declarations)
-        abi.structs[struct.name] = Struct(struct.name, fields)
+        fields = [Field(d.name, d.type) for d in declarations]
+        if struct.room is not None:
+            fields.append(Field(ROOM, Array(Named("char"), struct.room)))
+        abi.structs[struct.name] = Struct(struct.name, tuple(fields))
     for function in spec.functions:
         abi.functions[function.name] = Export(function.name, signature(function))
     compute(abi)

@@ -1,6 +1,7 @@
 /*
- * A client of a GPU's EP on a mock of its driver. Compile with EP_NAME_UNDER_TEST, and with
- * MOCK_FILE, the mock's file name, which LD_LIBRARY_PATH leads to.
+ * A client of a GPU's EP on a mock of its driver. Compile with EP_NAME_UNDER_TEST, with MOCK_FILE, the
+ * mock's file name, which LD_LIBRARY_PATH leads to, and with MOCK_CONTEXTS, how many contexts the EP
+ * holds for a device in use.
  */
 #ifndef TESTS_C_GPU_MOCK_H_
 #define TESTS_C_GPU_MOCK_H_

@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   mock.unmap(value, sizeof *value);
   mock.close(memory_fd);
   mock.close(semaphore_fd);
-  mock_settle(&mock, 1);
+  mock_settle(&mock, MOCK_CONTEXTS);
   client_close(&client);
   mock_settle(&mock, 0);
   mock_check(&mock);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "exporter.h"
 
 #define SIZE 8192
 #define HALF 4096
@@ -35,7 +36,7 @@ typedef struct Rig {
   OrtValue* x;
   OrtValue* y;
   int semaphore_fd;
-  OrtInteropHostSemaphore* shared;
+  void* shared;
   OrtExternalSemaphoreHandle* semaphore;
   OrtSyncStream* stream;
   OrtSession* session;
@@ -48,7 +49,7 @@ static void rig_open(Rig* rig, const char* ort_path, const char* ep_path) {
   OK(client,
      client->interop->CreateExternalResourceImporterForDevice(client->device, &rig->importer));
   CHECK(rig->importer != NULL);
-  rig->memory_fd = ort_interop_host_create_memory("frames", SIZE);
+  rig->memory_fd = exporter_memory(SIZE);
   CHECK(rig->memory_fd >= 0);
   rig->outside = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, rig->memory_fd, 0);
   CHECK(rig->outside != MAP_FAILED);
@@ -57,9 +58,9 @@ static void rig_open(Rig* rig, const char* ort_path, const char* ep_path) {
                          SHAPE, 2, 0);
   rig->y = client_tensor(client, rig->importer, rig->memory, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
                          SHAPE, 2, HALF);
-  rig->semaphore_fd = ort_interop_host_create_semaphore(NULL, 0);
+  rig->semaphore_fd = exporter_semaphore(0);
   CHECK(rig->semaphore_fd >= 0);
-  rig->shared = ort_interop_host_map_semaphore(rig->semaphore_fd);
+  rig->shared = exporter_map(rig->semaphore_fd);
   CHECK(rig->shared != NULL);
   rig->semaphore = client_import_semaphore(client, rig->importer, rig->semaphore_fd);
   OK(client, client->api->CreateSyncStreamForEpDevice(client->device, NULL, &rig->stream));
@@ -75,12 +76,14 @@ static void rig_close(Rig* rig) {
   client->interop->ReleaseExternalSemaphoreHandle(rig->semaphore);
   client->api->ReleaseSyncStream(rig->stream);
   client->interop->ReleaseExternalResourceImporter(rig->importer);
-  ort_interop_host_unmap_semaphore(rig->shared);
+  exporter_unmap(rig->shared);
   munmap(rig->outside, SIZE);
   close(rig->memory_fd);
   close(rig->semaphore_fd);
+  exporter_settle();
   CHECK(client_open_fds() == rig->fds);
   client_close(&rig->client);
+  exporter_check();
 }
 
 static void fill(Rig* rig, float first) {
@@ -128,7 +131,7 @@ static void test_input_is_output(Rig* rig) {
 
 static void* signal_later(void* argument) {
   client_sleep_ms(200);
-  CHECK(ort_interop_host_signal(argument, 1) == 0);
+  exporter_signal(argument, 1);
   return NULL;
 }
 
@@ -146,8 +149,8 @@ static void test_late_signal(Rig* rig) {
   double queued = client_now_ms() - start;
   CHECK(queued < 150.0);
   CHECK(rig->outside[HALF / 4] == -1.0f);
-  CHECK(ort_interop_host_semaphore_value(rig->shared) == 0);
-  CHECK(ort_interop_host_wait(rig->shared, 2, 10000000000) == 0);
+  CHECK(exporter_value(rig->shared) == 0);
+  CHECK(exporter_wait(rig->shared, 2));
   CHECK(client_now_ms() - start >= 199.0);
   CHECK(passed_through(rig));
   pthread_join(producer, NULL);
@@ -172,7 +175,7 @@ static void test_other_process(Rig* rig) {
   OK(client, client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, 4));
   CHECK(rig->outside[HALF / 4] == -1.0f);
   CHECK(posix_spawn(&child, rig->program, NULL, NULL, arguments, environ) == 0);
-  CHECK(ort_interop_host_wait(rig->shared, 4, 10000000000) == 0);
+  CHECK(exporter_wait(rig->shared, 4));
   CHECK(passed_through(rig));
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -266,7 +269,7 @@ static void test_bind_cpu_input(Rig* rig) {
     OK(client, api->RunWithBinding(rig->session, options, binding));
     CHECK(memcmp(in, rig->outside + HALF / 4, sizeof in) == 0);
   }
-  CHECK(ort_interop_host_signal(rig->shared, 9) == 0);
+  exporter_signal(rig->shared, 9);
   api->ReleaseSyncStream(held);
   api->ReleaseRunOptions(options);
   api->ReleaseIoBinding(binding);
@@ -276,10 +279,11 @@ static void test_bind_cpu_input(Rig* rig) {
 
 int main(int argc, char** argv) {
   if (argc == 5 && strcmp(argv[1], "--signal") == 0) {
-    OrtInteropHostSemaphore* shared = ort_interop_host_map_semaphore(atoi(argv[2]));
+    void* shared = exporter_map(atoi(argv[2]));
     CHECK(shared != NULL);
     client_sleep_ms((unsigned)atoi(argv[4]));
-    return ort_interop_host_signal(shared, (uint64_t)atoi(argv[3])) == 0 ? 0 : 1;
+    exporter_signal(shared, (uint64_t)atoi(argv[3]));
+    return 0;
   }
   CHECK(argc == 3 || argc == 4);
   static const struct {

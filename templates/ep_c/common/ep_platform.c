@@ -184,7 +184,8 @@ size_t ep_page_size(void) {
 }
 
 bool ep_fd_duplicate(int fd, int* copy) {
-  *copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  /* Not 0, which drivers may take for none. */
+  *copy = fcntl(fd, F_DUPFD_CLOEXEC, 1);
   return *copy >= 0;
 }
 

@@ -45,6 +45,7 @@ struct EpDriverDevice {
   char name[GPU_NAME_CAPACITY];
   char bus_id[GPU_BUS_ID_CAPACITY];
   EpRegistry allocations; /**< Of ep_driver_alloc(); the value is the GpuContext. */
+  atomic_uint probes;     /**< The backend's: what it has found out once. */
   EpMutex mutex;          /**< Guards the rest; work that it is held for does not wait. */
   GpuContext* primary;    /**< Null until first needed. */
   GpuContext* graphics;   /**< That of new objects while graphics interop is on, or null. */
