@@ -125,6 +125,18 @@ def test_real_headers_change_as_their_records_do(headers_dir: Path, pair: tuple[
     assert key(report("diff", old, pair[1])) == recorded
 
 
+def test_a_partial_record_tells_what_it_knows() -> None:
+    data = report("diff", "1.29", "1.30")
+    assert Counter(f["rule"] for f in data["findings"]) == {
+        "release-new": 1,
+        "slot-appended": 1,
+        "enumerator-renamed": 2,
+        "enumerator-added": 1,
+        "macro-added": 2,
+    }
+    assert "OrtApi.KernelContext_GetPreallocatedOutput" in {f["symbol"] for f in data["findings"]}
+
+
 def test_nothing_changes_from_a_release_to_itself() -> None:
     done = run("diff", "1.29", "1.29.0")
     assert done.returncode == 0

@@ -386,6 +386,7 @@ class _Comparison:
             self.known_fields(old, new)
             return
         if self.header.partial and not self.spec.partial:
+            self.new_fields(old, new)
             return
         alignment = align(old.fields, new.fields, self.same_field)
         self.places(old, new, alignment)
@@ -413,6 +414,20 @@ class _Comparison:
                 continue
             self.field(old, item, other)
             self.field_offset(old, item, other)
+
+    def new_fields(self, old: Struct, new: Struct) -> None:
+        """What a delta record adds; it tells of nothing else."""
+        for item in new.fields:
+            known = old.field(item.name)
+            if known is not None:
+                self.field(old, known, item)
+                self.field_offset(old, known, item)
+                continue
+            what = "slot" if item.function is not None else "field"
+            if item.offset is None or old.size is None or item.offset >= old.size:
+                self.added(old, item, f"{what}-appended", "older hosts do not have it")
+            else:
+                self.added(old, item, f"{what}-inserted", "all that follow it are shifted")
 
     def places(self, old: Struct, new: Struct, a: Alignment) -> None:
         fields, others = old.fields, new.fields

@@ -71,13 +71,19 @@ def _rule(report: Report, rule: Rule) -> dict[str, Any]:
     )
     return {
         "id": rule.id,
-        "name": "".join(word.capitalize() for word in rule.id.split("-")),
+        "name": _name(rule),
         "shortDescription": {"text": f"{rule.title}."},
         "fullDescription": {"text": rule.description},
         "help": {"text": f"{rule.hint[0].upper()}{rule.hint[1:]}."},
         "defaultConfiguration": {"level": _LEVELS[severity]},
         "properties": {"tags": [rule.severity.value]},
     }
+
+
+def _name(rule: Rule) -> str:
+    """A readable name, which the standard wants to differ from the id."""
+    words = rule.id.split("-") if "-" in rule.id else rule.title.split()
+    return "".join(word.capitalize() for word in words)
 
 
 def _result(report: Report, finding: Finding, numbers: dict[str, int]) -> dict[str, Any]:
