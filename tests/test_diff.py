@@ -323,3 +323,20 @@ def test_the_rules_command_explains() -> None:
     assert done.returncode == 0
     assert RULES["slot-swapped"].description in done.stdout
     assert run("rules", "slot-sweped").returncode == 2
+
+
+def test_the_documented_table_is_what_is_found() -> None:
+    rows = []
+    for (old, new), rules in PAIRS.items():
+        cells = []
+        for severity in ("additive", "contract", "source", "breaking"):
+            of = [(n, r) for r, n in rules.items() if RULES[r].severity.value == severity]
+            counts = (
+                f"{n} {r}"
+                for n, r in sorted(of, key=lambda pair: (-pair[0], pair[1] != "type-added"))
+            )
+            cells.append(", ".join(counts) or "-")
+        rows.append(f"| {old} | {new} | {sum(rules.values())} | {' | '.join(cells)} |\n")
+    text = (ROOT / "docs" / "drift.md").read_text()
+    table = text.partition("<!-- pairs -->\n")[2].partition("<!-- /pairs -->")[0]
+    assert table.split("\n", 2)[2] == "".join(rows)
