@@ -8,10 +8,12 @@
 #include "client.h"
 
 #ifdef MOCK_FILE
+#ifndef EXPORTER_REFUSED_MEMORY
 /** What the message of a refusal by whoever opens the descriptor says. */
 #define EXPORTER_REFUSED_MEMORY "ImportExternalMemory: "
 #define EXPORTER_REFUSED_SIZE EXPORTER_REFUSED_MEMORY
 #define EXPORTER_REFUSED_SEMAPHORE "ImportExternalSemaphore: "
+#endif
 #else
 #define EXPORTER_REFUSED_MEMORY "named 'ort-interop-memory'"
 #define EXPORTER_REFUSED_SIZE "has 8192 bytes"

@@ -57,7 +57,13 @@ void mock_settle(const Mock* mock, size_t contexts) {
                                         "event",
                                         "external semaphore",
                                         "host memory",
-                                        "registration"};
+                                        "registration",
+                                        "instance",
+                                        "device",
+                                        "buffer",
+                                        "command pool",
+                                        "command buffer",
+                                        "semaphore"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
       fprintf(stderr, "alive: %zu %s\n", mock->live(kinds[i]), kinds[i]);
     }

@@ -261,7 +261,8 @@ VkResult sim_vkCreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo*
 
 void sim_vkDestroyDevice(VkDevice device, const VkAllocationCallbacks* allocator) {
   (void)allocator;
-  static const char* const kinds[] = {"memory", "buffer", "semaphore", "command pool"};
+  static const char* const kinds[] = {"memory",    "external memory",    "buffer",
+                                      "semaphore", "external semaphore", "command pool"};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
     if (mock_live("device") == 1 && mock_live(kinds[i]) != 0) {
       mock_offend("vkDestroyDevice: a %s is left", kinds[i]);
