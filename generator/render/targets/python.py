@@ -1,8 +1,8 @@
 """The Python package ``ort_interop``: ctypes bindings of the whole C API.
 
 The package's own code is copied as it is.  Rendered are the compact description that it makes its
-types from (``_abi.py``), the documentation that ``help()`` shows (``_docs.py``) and the stub that
-type checkers read (``__init__.pyi``).
+types from (``_abi.py``), the documentation that ``help()`` shows (``_docs.py``), the stub that
+type checkers read (``__init__.pyi``) and what the layer on top acts on (``runtime/_semantics.py``).
 """
 
 from __future__ import annotations
@@ -139,6 +139,26 @@ class Python:
         for file in ("_abi.py", "_docs.py", "__init__.pyi"):
             text = env.render(f"{file}.j2", **context, **classes)
             yield Output(f"{PACKAGE}/{file}", text, "python", verbatim=True)
+        path = f"{PACKAGE}/runtime/_semantics.py"
+        yield env.output("_semantics.py.j2", path, **semantics(model))
+
+
+def semantics(model: Model) -> dict[str, list[object]]:
+    """What the layer ``ort_interop.runtime`` acts on: lives, loans, and answers to the unknown."""
+    told = model.semantics.items()
+    return {
+        "released_by": [(h.type, h.released_by) for h in model.handles.values()],
+        "needs": [(h.type, h.must_not_outlive) for h in model.handles.values()],
+        "creates": [(slot, m.creates) for slot, m in told if m.creates],
+        "borrows": [(slot, [param for param, _ in m.borrows]) for slot, m in told if m.borrows],
+        "unsupported": [(slot, m.unsupported) for slot, m in told if m.unsupported],
+        "also_refused": [
+            slot
+            for slot, m in told
+            if m.unsupported not in {None, "not_implemented"}
+            and any(code == "ORT_NOT_IMPLEMENTED" for code, _ in m.errors)
+        ],
+    }
 
 
 def error_class(constant: str) -> str:
