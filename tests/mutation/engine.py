@@ -30,6 +30,9 @@ class Check(Protocol):
     def against_header(self, folder: Path) -> Sequence[Finding]:
         """As ``diff`` has them, against the header before its mutation."""
 
+    def of_documentation(self, folder: Path) -> Sequence[Finding]:
+        """What ``lint-docs`` finds and did not find before the mutation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
@@ -107,7 +110,10 @@ class Header:
             )
             for decl in unit.decls:
                 uses = words.count(decl.name)
-                self.sites.append((name, Site(unit, decl), frozenset(_kinds(decl, unit, uses))))
+                kinds = set(_kinds(decl, unit, uses))
+                if len(self.units) == 1:
+                    kinds |= {f"lone-{kind}" for kind in kinds}
+                self.sites.append((name, Site(unit, decl), frozenset(kinds)))
                 for member in decl.members:
                     kinds = {member.kind}
                     if member.kind == "constant" and member.value is None:
@@ -190,12 +196,20 @@ def run(header: Header, check: Check, mutants: Iterable[Mutant]) -> Iterator[Out
         with tempfile.TemporaryDirectory(prefix="ort-mutant-") as folder:
             mutant.write(header.files, Path(folder))
             start = time.perf_counter()
-            ask = check.against_header if mutant.operator.of_headers else check
-            findings = ask(Path(folder))
+            findings = _ask(check, mutant.operator, Path(folder))
             seconds = time.perf_counter() - start
         matching = tuple(f for f in findings if _names(mutant, f))
         others = tuple(f for f in findings if not _names(mutant, f))
         yield Outcome(mutant, matching, others, seconds)
+
+
+def _ask(check: Check, item: Operator, folder: Path) -> Sequence[Finding]:
+    if item.side == "header":
+        return check.against_header(folder)
+    if item.side == "docs":
+        return check.of_documentation(folder)
+    # What is neutral must be so for the documentation as well.
+    return [*check(folder), *(check.of_documentation(folder) if item.effect == "neutral" else ())]
 
 
 def _names(mutant: Mutant, finding: Finding) -> bool:

@@ -17,6 +17,7 @@ from .scan import Decl, Member, Param, Signature, Span, Unit
 Effect = Literal[
     "breaking", "source", "contract", "additive", "unreadable", "documentation", "neutral"
 ]
+Side = Literal["spec", "header", "docs"]
 ADDED = "OrtAddedByMutation"
 _INTEGERS = {
     "int": "long long",
@@ -79,22 +80,23 @@ class Operator:
     rules: frozenset[str]
     kinds: frozenset[str]
     make: Make
-    of_headers: bool = False
-    """Its finding compares two headers; a check takes the spec of whatever release the header names."""
+    side: Side = "spec"
+    """What finds it: ``check`` against the spec; ``diff`` against the header as it was, because a
+    check takes the spec of whatever release the header names; or ``lint-docs``."""
 
 
 OPERATORS: dict[str, Operator] = {}
 
 
 def operator(
-    name: str, effect: Effect, kinds: str, rules: str = "", *, of_headers: bool = False
+    name: str, effect: Effect, kinds: str, rules: str = "", *, side: Side = "spec"
 ) -> Callable[[Make], Make]:
     """Register a function as an operator for sites of the kinds, in words."""
 
     def register(make: Make) -> Make:
         assert name not in OPERATORS
         OPERATORS[name] = Operator(
-            name, effect, frozenset(rules.split()), frozenset(kinds.split()), make, of_headers
+            name, effect, frozenset(rules.split()), frozenset(kinds.split()), make, side
         )
         return make
 
@@ -112,6 +114,11 @@ def _insert(site: Site, at: int, new: str, symbol: str = "") -> Edit:
 def _siblings(site: Site) -> tuple[tuple[Member, ...], int]:
     assert site.member is not None
     return site.decl.members, site.decl.members.index(site.member)
+
+
+def _body_end(site: Site) -> int:
+    assert site.decl.body is not None
+    return site.decl.body.end
 
 
 def _renamed(site: Site, new: str) -> str:
@@ -193,6 +200,36 @@ def slots_swapped_and_appended(site: Site) -> Iterator[Edit]:
             yield Edit((*swap.changes, *grown.changes), site.symbol)
 
 
+@operator("slot-replaced", "breaking", "slot", "slot-replaced")
+def slot_replaced(site: Site) -> Iterator[Edit]:
+    """Another slot, with other types, stands in its place."""
+    yield _replace(site, site.span, f"double(ORT_API_CALL* {ADDED})(double first, double second);")
+
+
+@operator("slot-relocated", "breaking", "slot", "slot-relocated")
+def slot_relocated(site: Site) -> Iterator[Edit]:
+    """To the end of another table."""
+    for other in site.unit.decls:
+        if other.kind != "struct" or other is site.decl or other.body is None or not other.members:
+            continue
+        names = {m.name.lower() for m in other.members}
+        slots = all(m.kind == "slot" for m in other.members)
+        assert site.member is not None
+        if (
+            slots
+            and len(names) > 3
+            and not any(
+                site.member.name.lower() in n or n in site.member.name.lower() for n in names
+            )
+        ):
+            changes = (
+                (site.span.start, site.span.end, ""),
+                (other.body.end, other.body.end, f"  {site.text}\n"),
+            )
+            yield Edit(changes, site.symbol)
+            return
+
+
 @operator("slot-made-data", "breaking", "slot", "field-type")
 def slot_made_data(site: Site) -> Iterator[Edit]:
     assert site.member is not None
@@ -208,7 +245,7 @@ def slot_renamed(site: Site) -> Iterator[Edit]:
 @operator("slot-appended", "additive", "table", "slot-appended")
 def slot_appended(site: Site) -> Iterator[Edit]:
     new = f"\n  void(ORT_API_CALL* {ADDED})(int first);\n"
-    yield _insert(site, site.decl.members[-1].span.end, new, f"{site.decl.name}.{ADDED}")
+    yield _insert(site, _body_end(site), new, f"{site.decl.name}.{ADDED}")
 
 
 @operator("field-moved", "breaking", "field", "field-moved field-swapped")
@@ -243,6 +280,16 @@ def field_retyped(site: Site) -> Iterator[Edit]:
 def field_width(site: Site) -> Iterator[Edit]:
     if _field_type(site) in _INTEGERS:
         yield _replace(site, _field_type_span(site), f"{_INTEGERS[_field_type(site)]} ")
+
+
+@operator("field-duplicated", "breaking", "field", "field-duplicate")
+def field_duplicated(site: Site) -> Iterator[Edit]:
+    yield _insert(site, site.span.end, f"\n  {site.text}")
+
+
+@operator("field-replaced", "breaking", "field", "field-replaced")
+def field_replaced(site: Site) -> Iterator[Edit]:
+    yield _replace(site, site.span, f"double {ADDED};")
 
 
 @operator("field-const", "breaking", "field", "field-type")
@@ -283,15 +330,13 @@ def field_renamed(site: Site) -> Iterator[Edit]:
 
 @operator("field-appended", "additive", "versioned", "field-appended")
 def field_appended(site: Site) -> Iterator[Edit]:
-    at = site.decl.members[-1].span.end
-    yield _insert(site, at, f"\n  void* {ADDED};\n", f"{site.decl.name}.{ADDED}")
+    yield _insert(site, _body_end(site), f"\n  void* {ADDED};\n", f"{site.decl.name}.{ADDED}")
 
 
 @operator("size-changed", "breaking", "plain", "field-appended-unversioned")
 def size_changed(site: Site) -> Iterator[Edit]:
     """A field at the end of a struct that carries no version: its users read or copy the old size."""
-    at = site.decl.members[-1].span.end
-    yield _insert(site, at, f"\n  void* {ADDED};\n", f"{site.decl.name}*")
+    yield _insert(site, _body_end(site), f"\n  void* {ADDED};\n", f"{site.decl.name}*")
 
 
 @operator("alignment-changed", "breaking", "field", "field-type")
@@ -476,7 +521,7 @@ def result_annotation(site: Site) -> Iterator[Edit]:
         word = re.search(r"_Ret_maybenull_", found.result.of(site.unit.masked))
         if word:
             start = found.result.start + word.start()
-            yield _replace(site, Span(start, start + len(word[0])), "_Ret_notnull_")
+            yield _replace(site, Span(start, start + len(word[0])), "")
 
 
 @operator("param-renamed", "source", "slot callback export", "param-renamed")
@@ -487,12 +532,13 @@ def param_renamed(site: Site) -> Iterator[Edit]:
             return
 
 
-def _sal_edit(site: Site, pattern: str, new: str, skip: str = "") -> Iterator[Edit]:
+def _sal_edit(site: Site, pattern: str, new: str) -> Iterator[Edit]:
     for param in _params(site):
         for span in param.sal:
             word = span.of(site.unit.text)
             changed = re.sub(pattern, new, word, count=1)
-            if changed != word and not (skip and re.search(skip, word)):
+            # Only annotations that the header defines: another would be an unknown word of C.
+            if changed != word and changed.partition("(")[0] in site.unit.text:
                 yield _replace(site, span, changed)
                 return
 
@@ -603,10 +649,22 @@ def enumerator_renamed(site: Site) -> Iterator[Edit]:
         yield _replace(site, span, f"{site.member.name}_RENAMED")
 
 
-@operator("enumerator-aliased", "additive", "enum", "enumerator-added")
+@operator("enumerator-aliased", "source", "enum", "enumerator-alias")
 def enumerator_aliased(site: Site) -> Iterator[Edit]:
     """A second name for the first value."""
     yield _enumerator(site, site.decl.members[0].name, f"{site.symbol}.{ADDED}")
+
+
+@operator("enumerator-replaced", "breaking", "constant", "enumerator-conflict")
+def enumerator_replaced(site: Site) -> Iterator[Edit]:
+    """Another enumerator, with a name that is nothing like the old one's, takes its value."""
+    assert site.member is not None
+    span = Span(site.member.at, site.member.at + len(site.member.name))
+    if len(re.findall(rf"\b{site.member.name}\b", site.unit.masked)) == 1:
+        twins = [m for m in site.decl.members if m.value and site.member.value
+                 and m.value.of(site.unit.text) == site.member.value.of(site.unit.text)]  # fmt: skip
+        if len(twins) < 2:
+            yield _replace(site, span, "Qq", f"{site.decl.name}.Qq")
 
 
 # Other declarations ----------------------------------------------------------------------------
@@ -648,6 +706,14 @@ def struct_made_opaque(site: Site) -> Iterator[Edit]:
         yield _replace(site, site.span, f"{head};")
 
 
+@operator("type-renamed", "source", "lone-enum lone-opaque lone-struct", "type-renamed")
+def type_renamed(site: Site) -> Iterator[Edit]:
+    """Everywhere in the header, of which the file is the only one."""
+    old = site.decl.name
+    new = re.sub(rf"\b{old}\b", f"{old}Renamed", site.unit.text)
+    yield Edit(((0, len(site.unit.text), new),), old)
+
+
 @operator("export-removed", "breaking", "export", "function-removed")
 def export_removed(site: Site) -> Iterator[Edit]:
     yield _replace(site, site.span, "")
@@ -664,7 +730,7 @@ def alias_removed(site: Site) -> Iterator[Edit]:
     yield _replace(site, site.span, "")
 
 
-@operator("version-back", "breaking", "version", "version-went-back", of_headers=True)
+@operator("version-back", "breaking", "version", "version-went-back", side="header")
 def version_back(site: Site) -> Iterator[Edit]:
     assert site.decl.value is not None
     value = int(site.decl.value.of(site.unit.text))
@@ -737,6 +803,84 @@ def unreadable_bitfield(site: Site) -> Iterator[Edit]:
     """A bit-field is C, but its place in the ABI is the compiler's choice."""
     if _field_type(site) in ("int", "uint32_t") and site.member is not None:
         yield _replace(site, site.span, f"{_field_type(site)} {site.member.name} : 3;", "*")
+
+
+# Documentation ---------------------------------------------------------------------------------
+
+_PARAM_DOC = re.compile(r"^ *\* *[\\@]param\[([a-z,]+)\] (\w+).*(?:\n *\*   *[^\\@\s*].*)*\n", re.M)
+
+
+def _documented(site: Site) -> tuple[Span, list[re.Match[str]]]:
+    """The comment before a site and its ``\\param`` paragraphs."""
+    comment = site.unit.comment_before(site.span.start)
+    if comment is None or not site.unit.text.startswith("/**", comment.start):
+        comment = Span(0, 0)
+    return comment, list(_PARAM_DOC.finditer(site.unit.text, *comment))
+
+
+@operator("doc-param-renamed", "documentation", "slot", "doc-param-unknown", side="docs")
+def doc_param_renamed(site: Site) -> Iterator[Edit]:
+    _, params = _documented(site)
+    if params:
+        new = "renamed_by_mutation"
+        yield _replace(site, Span(*params[0].span(2)), new, f"{site.symbol}.{new}")
+
+
+@operator("doc-param-removed", "documentation", "slot", "doc-param-missing", side="docs")
+def doc_param_removed(site: Site) -> Iterator[Edit]:
+    _, params = _documented(site)
+    if len(params) > 1:
+        yield _replace(site, Span(*params[-1].span()), "", f"{site.symbol}.{params[-1][2]}")
+
+
+@operator("doc-param-doubled", "documentation", "slot", "doc-param-duplicate", side="docs")
+def doc_param_doubled(site: Site) -> Iterator[Edit]:
+    _, params = _documented(site)
+    if params:
+        yield _insert(site, params[0].end(), params[0][0], f"{site.symbol}.{params[0][2]}")
+
+
+@operator("doc-param-direction", "documentation", "slot", "doc-param-direction", side="docs")
+def doc_param_direction(site: Site) -> Iterator[Edit]:
+    _, params = _documented(site)
+    sal = {p.name.of(site.unit.text): p.sal[0].of(site.unit.text) for p in _params(site) if p.sal}
+    for param in params:
+        if sal.get(param[2]) == "_In_" and param[1] == "in":
+            yield _replace(site, Span(*param.span(1)), "out", f"{site.symbol}.{param[2]}")
+            return
+
+
+@operator("doc-since-removed", "documentation", "slot", "doc-since-missing", side="docs")
+def doc_since_removed(site: Site) -> Iterator[Edit]:
+    comment, params = _documented(site)
+    found = _SINCE.search(site.unit.text, *comment) if params else None
+    if found:
+        yield _replace(site, Span(*found.span()), "Was there")
+
+
+@operator("doc-reference-broken", "documentation", "slot enum struct", "doc-reference", side="docs")
+def doc_reference_broken(site: Site) -> Iterator[Edit]:
+    comment, _ = _documented(site)
+    if comment.end:
+        yield _insert(site, comment.start + 3, " See ::NoSuchFunction(). ", "*")
+
+
+@operator("doc-tag", "documentation", "slot enum struct", "doc-html", side="docs")
+def doc_tag(site: Site) -> Iterator[Edit]:
+    comment, _ = _documented(site)
+    if comment.end:
+        yield _insert(site, comment.start + 3, " A <word> in angles. ", "*")
+
+
+@operator("doc-group-nested", "documentation", "enum", "doc-group-nested", side="docs")
+def doc_group_nested(site: Site) -> Iterator[Edit]:
+    opened = "/** \\addtogroup Again\n * @{\n */\n"
+    yield from _after(site, opened + opened + "/** @} */\n/** @} */", "*")
+
+
+@operator("doc-group-open", "documentation", "enum", "doc-group-unbalanced", side="docs")
+def doc_group_open(site: Site) -> Iterator[Edit]:
+    yield from _after(site, "/** \\addtogroup Again\n * @{\n */", "*")
 
 
 # Neutral ---------------------------------------------------------------------------------------
@@ -832,11 +976,8 @@ def param_const_by_value(site: Site) -> Iterator[Edit]:
 def param_array_spelled(site: Site) -> Iterator[Edit]:
     for param in _params(site):
         old = " ".join(param.type.of(site.unit.masked).split())
-        if (
-            re.fullmatch(r"const \w+\*", old)
-            and param.name.end > param.name.start
-            and "void" not in old
-        ):
+        known = re.fullmatch(r"const (?:char|int|u?int(?:32|64)_t|size_t|float)\*", old)
+        if known and param.name.start < param.name.end == param.span.end:
             new = f"{old[:-1]} {param.name.of(site.unit.text)}[]"
             yield _replace(site, Span(param.type.start, param.span.end), new)
             return
