@@ -167,6 +167,16 @@ def test_the_action_hands_its_inputs_on(action: Action, tmp_path: Path, released
     assert "nowhere; exit 0" in printed
 
 
+def test_what_is_installed_has_everything(action: Action, tmp_path: Path) -> None:
+    """Templates of reports and recorded releases travel with the package."""
+    assert action.installed, "run the whole file: the action installs first"
+    tool = action.temporary / "ort-interop-gen" / "bin" / "ort-interop-gen"
+    command = [str(tool), "diff", "1.28", "1.29", "--format", "html"]
+    done = run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""})
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.rstrip().endswith("</html>")
+
+
 # pre-commit --------------------------------------------------------------------------------------
 
 

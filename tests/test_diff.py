@@ -298,6 +298,18 @@ def test_colour_on_a_terminal_only() -> None:
     assert "\x1b[" not in on_terminal(NO_COLOR="1")
 
 
+def test_an_output_that_lacks_characters_gets_substitutes() -> None:
+    command = [sys.executable, "-m", "ort_interop_gen", "diff", "1.28.0", "1.29.0"]
+    done = subprocess.run(
+        [*command, "--format", "markdown"],
+        capture_output=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": "cp1252"},
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert b"#### ? additive (6)" in done.stdout
+
+
 def test_check_takes_documentation_in(tmp_path: Path) -> None:
     header = synthesise(load_spec(ROOT / "spec").at(29), tmp_path)
     mark = "ORT_API2_STATUS(ImportMemory,"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ort_interop_gen.drift.finding import Finding, Severity
 from ort_interop_gen.drift.lint_docs import lint_docs
 from ort_interop_gen.drift.rules import RULES
+from ort_interop_gen.header.errors import HeaderError
 from ort_interop_gen.header.reader import read_header
 from ort_interop_gen.spec import load_spec
 from support import ROOT
@@ -70,10 +74,53 @@ def test_since_is_held_against_the_spec(tmp_path: Path) -> None:
     comment = "  /** \\since Version 1.23. */\n"
     start = text.rindex("\n", 0, at) + 1
     header.write_text(text[:start] + comment + text[start:])
-    found = [f for f in lint_docs(read_header(tmp_path), tmp_path, (), model)]
+    found = lint_docs(read_header(tmp_path), tmp_path, (), model)
     wrong = [f for f in found if f.symbol == "OrtApi.GetInteropApi"]
     assert [(f.rule, f.expected, f.actual) for f in wrong] == [("doc-since-wrong", "1.24", "1.23")]
     assert wrong[0].spec_loc.file.endswith("ort_abi.yaml")
+
+
+_WORDS = [
+    "\\param",
+    "\\param[in] x",
+    "@{",
+    "@}",
+    "\\addtogroup G",
+    "::",
+    "::a",
+    "<a",
+    "<b>",
+    "*/",
+    "/**",
+    "`",
+    "\\code",
+    "\\since Version 1.",
+    "///<",
+    "\n",
+    "\x00",
+    "é",
+]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 4000), st.sampled_from(_WORDS)), min_size=1, max_size=8))
+def test_no_comment_is_too_odd(edits: list[tuple[int, str]]) -> None:
+    text = HEADER.read_text().replace('"../headers/common.h"', '"common.h"')
+    for at, word in edits:
+        at %= len(text)
+        text = text[:at] + word + text[at:]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / HEADER.name
+        path.write_text(text, encoding="utf-8")
+        try:
+            header = read_header(
+                path, include_dirs=[HEADER.parent.parent / "headers"], preprocessor="cc"
+            )
+        except HeaderError:
+            return
+        for finding in lint_docs(header, path, [HEADER.parent.parent / "headers"]):
+            assert finding.rule in RULES
+            assert 0 < finding.header_loc.line <= text.count("\n") + 1
 
 
 def test_real_headers(headers_dir: Path) -> None:

@@ -252,6 +252,22 @@ def test_a_header_outside_the_repository_is_shown_at_the_spec(tmp_path: Path) ->
     assert render(report, "github").startswith("::error file=spec.yaml,line=4,")
 
 
+def test_paths_start_at_the_repository(tmp_path: Path) -> None:
+    """Code scanning resolves paths from there, wherever in it the check was run."""
+    (tmp_path / ".git").mkdir()
+    below = tmp_path / "bindings" / "c"
+    below.mkdir(parents=True)
+    finding = Finding(
+        "slot-moved", Severity.BREAKING, "A.b", "m", header_loc=Location(str(below / "x.h"), 3)
+    )
+    report = Report("check", "e", "a", (finding,), root=below)
+    result = json.loads(render(report, "sarif"))["runs"][0]["results"][0]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "bindings/c/x.h", "uriBaseId": "SRCROOT"}
+    assert "file=bindings/c/x.h,line=3," in render(report, "github")
+    assert "--> x.h:3" in render(report, "text")
+
+
 # github, gcc, markdown, junit ------------------------------------------------------------------
 
 

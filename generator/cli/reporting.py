@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -147,6 +148,9 @@ def finish(
     )
     for target, name in targets:
         write_text(target, render(report, name))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the output's encoding lacks, as in Windows pipes, must not end the run.
+        sys.stdout.reconfigure(errors="replace")
     shown = "text" if targets else wanted.format or "text"
     color = _color(wanted) if shown == "text" else False
     click.echo(render(report, shown, color=color), nl=False, color=color)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...spec.abi import Location
 from ..finding import Finding, Severity
-from .model import FAIL_ON, Report
+from .model import FAIL_ON, Report, shown_path
 
 _QUIET = {Severity.ADDITIVE, Severity.DOCUMENTATION}
 
@@ -46,7 +46,7 @@ def _place(report: Report, finding: Finding) -> Location | None:
     known = [
         Location(path, loc.line, loc.column)
         for loc in (finding.header_loc, finding.spec_loc)
-        if (path := report.place(loc)) is not None
+        if (path := shown_path(loc, report.repository)) is not None
     ]
     inside = [loc for loc in known if not _outside(loc.file)]
     return next(iter(inside or known), None)

@@ -41,7 +41,7 @@ def render(report: Report, color: bool = False) -> str:
         "stale": list(report.stale),
         "notes": list(report.notes),
     }
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(data, indent=2) + "\n"
 
 
 def _finding(report: Report, finding: Finding) -> dict[str, Any]:

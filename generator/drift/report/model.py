@@ -106,6 +106,12 @@ class Report:
         """A location's file as reports show it: POSIX, below the root where it is; None if unknown."""
         return shown_path(loc, self.root)
 
+    @property
+    def repository(self) -> Path:
+        """The root of the repository around ``root``, which code scanning resolves paths from."""
+        folders = (self.root, *self.root.resolve().parents)
+        return next((f for f in folders if (f / ".git").exists()), self.root)
+
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The worst first, then as they stand in the header, then in the spec."""
@@ -128,8 +134,8 @@ def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def shown_path(loc: Location, root: Path) -> str | None:
     if loc.file.startswith("<"):
         return None
-    path = Path(loc.file)
-    try:
-        return path.resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:
-        return path.as_posix()
+    path = Path(loc.file).absolute()
+    for full in (path, path.resolve()):
+        if full.is_relative_to(root.resolve()):
+            return full.relative_to(root.resolve()).as_posix()
+    return path.as_posix()

@@ -11,7 +11,7 @@ from ... import __version__
 from ...spec.abi import Location
 from ..finding import Finding, Severity
 from ..rules import RULES, Rule
-from .model import Report, fingerprint
+from .model import Report, fingerprint, shown_path
 
 SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT_ID = "SRCROOT"
@@ -27,10 +27,11 @@ _LEVELS = {
 
 def render(report: Report, color: bool = False) -> str:
     """One run with every registered rule; accepted findings are results that are suppressed."""
+    root = report.repository
     numbers = {rule: index for index, rule in enumerate(RULES)}
-    results = [_result(report, f, numbers) for f in report.findings]
+    results = [_result(root, f, numbers) for f in report.findings]
     for accepted in report.accepted:
-        result = _result(report, accepted.finding, numbers)
+        result = _result(root, accepted.finding, numbers)
         result["suppressions"] = [{"kind": "external", "justification": accepted.reason}]
         results.append(result)
     run = {
@@ -62,7 +63,7 @@ def render(report: Report, color: bool = False) -> str:
         "results": results,
     }
     log = {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(log, indent=2) + "\n"
 
 
 def _rule(report: Report, rule: Rule) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _name(rule: Rule) -> str:
     return "".join(word.capitalize() for word in words)
 
 
-def _result(report: Report, finding: Finding, numbers: dict[str, int]) -> dict[str, Any]:
+def _result(root: Path, finding: Finding, numbers: dict[str, int]) -> dict[str, Any]:
     text = f"{finding.symbol}: {finding.message}" if finding.symbol else finding.message
     if finding.expected or finding.actual:
         text += (
@@ -105,28 +106,28 @@ def _result(report: Report, finding: Finding, numbers: dict[str, int]) -> dict[s
         (finding.header_loc, "the header's side"),
         (finding.spec_loc, "the expected side"),
     ]
-    placed = [(loc, what) for loc, what in sides if report.place(loc) is not None]
-    placed.sort(key=lambda side: not _inside(report, side[0]))
+    placed = [(loc, what) for loc, what in sides if shown_path(loc, root) is not None]
+    placed.sort(key=lambda side: not _inside(root, side[0]))
     if placed:
-        location = _location(report, placed[0][0])
+        location = _location(root, placed[0][0])
         if finding.symbol:
             location["logicalLocations"] = [{"fullyQualifiedName": finding.symbol}]
         result["locations"] = [location]
     if len(placed) > 1:
         result["relatedLocations"] = [
-            {"id": 1, **_location(report, placed[1][0]), "message": {"text": placed[1][1]}}
+            {"id": 1, **_location(root, placed[1][0]), "message": {"text": placed[1][1]}}
         ]
     return result
 
 
-def _inside(report: Report, loc: Location) -> bool:
+def _inside(root: Path, loc: Location) -> bool:
     """Whether code scanning can show the file: only what is in the repository."""
-    return not Path(report.place(loc) or "/").is_absolute()
+    return not Path(shown_path(loc, root) or "/").is_absolute()
 
 
-def _location(report: Report, loc: Location) -> dict[str, Any]:
-    path = report.place(loc) or ""
-    if _inside(report, loc):
+def _location(root: Path, loc: Location) -> dict[str, Any]:
+    path = shown_path(loc, root) or ""
+    if _inside(root, loc):
         artifact = {"uri": quote(path), "uriBaseId": ROOT_ID}
     else:
         artifact = {"uri": Path(path).as_uri()}
