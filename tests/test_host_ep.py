@@ -16,7 +16,7 @@ RUNS = {
     "host_run": "passed 9",
     "host_objects": "passed 10",
     "importer_accepts": "passed 10",
-    "factory_direct": "passed 10",
+    "factory_direct": "passed 11",
     "importer_hostile": "refused 107",
 }
 """Each program, and the last line that it prints when all of it went well."""

@@ -17,6 +17,9 @@ static pthread_mutex_t live_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static char foreign_object;
 OrtSyncStream* const foreign_stream = (OrtSyncStream*)&foreign_object;
+static char fake_object;
+OrtSyncStream* const fake_stream = (OrtSyncStream*)&fake_object;
+OrtSyncStreamImpl* fake_stream_impl;
 
 static OrtStatus* ORT_API_CALL counting_create_status(OrtErrorCode code, const char* message) {
   OrtStatus* status = real_api->CreateStatus(code, message);
@@ -69,6 +72,9 @@ static void ORT_API_CALL foreign_release(OrtSyncStreamImpl* stream) {
 static const OrtSyncStreamImpl* ORT_API_CALL watching_get_impl(const OrtSyncStream* stream) {
   static const OrtSyncStreamImpl foreign = {.ort_version_supported = 24,
                                             .Release = foreign_release};
+  if (stream == fake_stream) {
+    return fake_stream_impl;
+  }
   return stream == foreign_stream ? &foreign : real_ep_api->SyncStream_GetImpl(stream);
 }
 

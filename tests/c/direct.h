@@ -39,6 +39,10 @@ typedef struct Direct {
 /** A stream that another EP made: SyncStream_GetImpl of the fake host knows it. */
 extern OrtSyncStream* const foreign_stream;
 
+/** A stream whose implementation, for the fake host, is `fake_stream_impl`. */
+extern OrtSyncStream* const fake_stream;
+extern OrtSyncStreamImpl* fake_stream_impl;
+
 /** The base that claims `version` and has every API version up to `newest`. */
 const OrtApiBase* fake_base(const Client* client, const char* version, uint32_t newest);
 /** Statuses that the EP created and that are not yet released. */

@@ -4,6 +4,7 @@
  * factory_direct ORT_LIBRARY EP_LIBRARY
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -246,6 +247,65 @@ static void test_allocator(Direct* direct) {
   factory->ReleaseAllocator(factory, NULL);
 }
 
+typedef struct Signaller {
+  OrtInteropHostSemaphore* shared;
+  double signalled_ms;
+} Signaller;
+
+static void* signal_late(void* argument) {
+  Signaller* signaller = argument;
+  client_sleep_ms(100);
+  signaller->signalled_ms = client_now_ms();
+  CHECK(ort_interop_host_signal(signaller->shared, 1) == 0);
+  return NULL;
+}
+
+/* OrtEp::Sync waits for the streams that the session made, and for no others. */
+static void test_sync(Direct* direct) {
+  OrtEpFactory* factory = direct->factory;
+  if (factory->ort_version_supported < 25) {
+    return;
+  }
+  const OrtApi* api = direct->client.api;
+  const OrtKeyValuePairs* metadata_pairs = api->EpDevice_EpMetadata(direct->device);
+  OrtEp* ep = NULL;
+  expect_ok(factory->CreateEp(factory, NULL, &metadata_pairs, 1, NULL, NULL, &ep), "ep");
+  const OrtMemoryDevice* memory = api->GetEpApi()->MemoryInfo_GetMemoryDevice(
+      api->EpDevice_MemoryInfo(direct->client.device, OrtDeviceMemoryType_DEFAULT));
+  OrtSyncStreamImpl* own = NULL;
+  OrtSyncStreamImpl* other = NULL;
+  expect_ok(ep->CreateSyncStreamForDevice(ep, memory, &own), "own stream");
+  expect_ok(factory->CreateSyncStreamForDevice(factory, memory, NULL, &other), "other stream");
+  int fd = ort_interop_host_create_semaphore("sync", 0);
+  Signaller signaller = {.shared = ort_interop_host_map_semaphore(fd)};
+  OrtExternalSemaphoreDescriptor descriptor = {
+      .version = 24,
+      .type = ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD,
+      .native_handle = (void*)(intptr_t)fd,
+  };
+  OrtExternalResourceImporterImpl* importer = direct->importer;
+  OrtExternalSemaphoreHandle* semaphore = NULL;
+  expect_ok(importer->ImportSemaphore(importer, &descriptor, &semaphore), "semaphore");
+  fake_stream_impl = other;
+  expect_ok(importer->WaitSemaphore(importer, semaphore, fake_stream, 2), "wait of the other");
+  expect_ok(ep->Sync(ep), "sync beside a stream that is held");
+  fake_stream_impl = own;
+  expect_ok(importer->WaitSemaphore(importer, semaphore, fake_stream, 1), "wait of its own");
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, signal_late, &signaller) == 0);
+  expect_ok(ep->Sync(ep), "sync");
+  double returned_ms = client_now_ms();
+  pthread_join(thread, NULL);
+  CHECK(returned_ms >= signaller.signalled_ms);
+  CHECK(ort_interop_host_signal(signaller.shared, 2) == 0);
+  semaphore->Release(semaphore);
+  other->Release(other);
+  factory->ReleaseEp(factory, ep);
+  own->Release(own); /* Streams may outlive their session. */
+  ort_interop_host_unmap_semaphore(signaller.shared);
+  close(fd);
+}
+
 int main(int argc, char** argv) {
   CHECK(argc == 3);
   static const struct {
@@ -262,6 +322,7 @@ int main(int argc, char** argv) {
       {"wrong_devices", test_wrong_devices},
       {"graphics", test_graphics},
       {"allocator", test_allocator},
+      {"sync", test_sync},
   };
   static Direct direct;
   direct_open(&direct, argv[1], argv[2]);

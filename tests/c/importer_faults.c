@@ -65,6 +65,7 @@ static bool worked(OrtStatus* status, const void* slot, const char* what) {
 
 typedef struct Pass {
   const Direct* direct;
+  OrtInteropHostSemaphore* shared;
   OrtEpFactory* factory;
   OrtExternalResourceImporterImpl* importer;
   OrtSyncStreamImpl* stream;
@@ -141,8 +142,9 @@ static void use_semaphore(Pass* pass, int semaphore_fd) {
   if (worked(importer->ImportSemaphore(importer, &descriptor, &pass->semaphore), &pass->semaphore,
              "import semaphore")) {
     OrtSyncStream* stream = pass->direct->stream;
-    (void)worked(importer->SignalSemaphore(importer, pass->semaphore, stream, 1), NULL, "signal");
-    (void)worked(importer->WaitSemaphore(importer, pass->semaphore, stream, 0), NULL, "wait");
+    /* The stream is busy from here on, so that what follows is queued. */
+    (void)worked(importer->WaitSemaphore(importer, pass->semaphore, stream, 1), NULL, "wait");
+    (void)worked(importer->SignalSemaphore(importer, pass->semaphore, stream, 2), NULL, "signal");
   }
 }
 
@@ -174,8 +176,8 @@ static void use_factory(Pass* pass, int memory_fd, int semaphore_fd) {
                                                               &pass->importer),
              &pass->importer, "importer") &&
       worked(factory->CreateDataTransfer(factory, &pass->transfer), &pass->transfer, "transfer")) {
-    use_memory(pass, memory_fd);
     use_semaphore(pass, semaphore_fd);
+    use_memory(pass, memory_fd);
   }
 }
 
@@ -184,6 +186,8 @@ static void release(Pass* pass) {
   OrtSyncStreamImpl* common =
       (OrtSyncStreamImpl*)(uintptr_t)ep_api->SyncStream_GetImpl(pass->direct->stream);
   arm(false);
+  /* Refused if the wait for it was the call that failed: the signal after it is done then. */
+  (void)ort_interop_host_signal(pass->shared, 1);
   OrtStatus* status = common->Flush(common);
   CHECK(status == NULL);
   arm(true);
@@ -220,7 +224,8 @@ static bool run_pass(const Direct* direct, long number) {
   int memory_fd = ort_interop_host_create_memory("faults", SIZE);
   int semaphore_fd = ort_interop_host_create_semaphore("faults", 0);
   CHECK(memory_fd >= 0 && semaphore_fd >= 0);
-  Pass pass = {.direct = direct};
+  Pass pass = {.direct = direct, .shared = ort_interop_host_map_semaphore(semaphore_fd)};
+  CHECK(pass.shared != NULL);
   const OrtApiBase* base = fake_base(&direct->client, "1.24.0", 24);
   size_t count = 0;
   failed = NULL;
@@ -232,6 +237,7 @@ static bool run_pass(const Direct* direct, long number) {
   }
   release(&pass);
   arm(false);
+  ort_interop_host_unmap_semaphore(pass.shared);
   close(memory_fd);
   close(semaphore_fd);
   return failed != NULL;
