@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -185,6 +184,8 @@ def _color(wanted: Wanted) -> bool:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all; its folder is made where it is missing."""
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

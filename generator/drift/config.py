@@ -13,8 +13,6 @@ In ``pyproject.toml`` (or at the top level of a file given with ``--config``)::
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,11 +25,6 @@ from ..spec.problems import Problem, SpecErrors
 from .finding import Finding, Severity
 from .report.model import FAIL_ON, Accepted, Override, fingerprint, ordered
 from .rules import RULES
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FILES = ("ort-interop-gen.toml", "pyproject.toml")
 """Where configuration is looked for, from the current folder up to the repository's root."""
@@ -91,6 +84,12 @@ def find_config(start: Path) -> Path | None:
 
 def load_config(path: Path) -> Config:
     """Read one configuration file; raise :class:`ConfigErrors` with everything wrong in it."""
+    # A check without configuration, which is most of them, must not pay for a parser.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     text = _read(path)
     try:
         data: dict[str, Any] = tomllib.loads(text)
@@ -106,6 +105,8 @@ def load_config(path: Path) -> Config:
 
 def load_baseline(path: Path) -> list[Entry]:
     """Read the findings that are accepted; raise :class:`ConfigErrors` on a damaged file."""
+    import json
+
     again = "write it again with --write-baseline"
     try:
         data = json.loads(_read(path))
@@ -137,6 +138,8 @@ def load_baseline(path: Path) -> list[Entry]:
 
 def baseline_text(findings: Iterable[Finding], reason: str, kept: Iterable[Entry] = ()) -> str:
     """A baseline that accepts some findings for a reason; entries kept from before keep theirs."""
+    import json
+
     known = {entry.fingerprint: entry for entry in kept}
     entries = []
     for finding in ordered(findings):
@@ -233,7 +236,9 @@ class _Parser:
     def known(self, loc: Location, what: str, key: str, known: Sequence[str]) -> bool:
         if key in known:
             return True
-        close = difflib.get_close_matches(key, known, 1)
+        from difflib import get_close_matches
+
+        close = get_close_matches(key, known, 1)
         few = f"there are {', '.join(known)}" if len(known) < 12 else "see docs/rules.md for all"
         self.fault(loc, f"unknown {what} '{key}'", f"did you mean '{close[0]}'?" if close else few)
         return False
