@@ -85,9 +85,8 @@ bool ep_thread_start(void (*run)(void* argument), void* argument) {
 
 void ep_library_keep(void) {
   HMODULE self = NULL;
-  (void)GetModuleHandleExW(
-      GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
-      (LPCWSTR)(uintptr_t)ep_library_keep, &self);
+  (void)GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
+                           (LPCWSTR)(uintptr_t)ep_library_keep, &self);
 }
 
 void* ep_aligned_alloc(size_t alignment, size_t bytes) {
@@ -167,8 +166,7 @@ bool ep_thread_start(void (*run)(void* argument), void* argument) {
 }
 
 /* The linker does it, by -z nodelete. */
-void ep_library_keep(void) {
-}
+void ep_library_keep(void) {}
 
 void* ep_aligned_alloc(size_t alignment, size_t bytes) {
   void* memory = NULL;
