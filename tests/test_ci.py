@@ -80,7 +80,32 @@ class Action:
         self.action = yaml.safe_load((path / "action.yml").read_text())
         self.path = path
         self.temporary = temporary
-        self.installed = False
+
+    def install(self) -> None:
+        """The first step, once for all tests."""
+        first = self.action["runs"]["steps"][0]
+        none = self.temporary / "none"
+        done = self.step(first, self.temporary, {"python": sys.executable}, none, none)
+        assert done.returncode == 0, done.stderr
+
+    def step(
+        self,
+        step: dict[str, Any],
+        workspace: Path,
+        inputs: Mapping[str, str],
+        output: Path,
+        summary: Path,
+    ) -> subprocess.CompletedProcess[str]:
+        environ = {k: _filled(v, inputs) for k, v in step.get("env", {}).items()}
+        assert "${{" not in step["run"], "inputs must go through the environment"
+        environ |= {
+            "GITHUB_ACTION_PATH": str(self.path),
+            "RUNNER_TEMP": str(self.temporary),
+            "GITHUB_OUTPUT": str(output),
+            "GITHUB_STEP_SUMMARY": str(summary),
+        }
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        return run(shell, cwd=workspace, env=os.environ | environ)
 
     def run(self, workspace: Path, **given: str) -> tuple[int, str, dict[str, str], str]:
         """The last step's exit code, what was printed, the outputs and the summary."""
@@ -94,29 +119,21 @@ class Action:
         printed = ""
         code = 0
         steps = self.action["runs"]["steps"]
-        for step in steps[1:] if self.installed else steps:
-            environ = {k: _filled(v, inputs | words) for k, v in step.get("env", {}).items()}
-            assert "${{" not in step["run"], "inputs must go through the environment"
-            environ |= {
-                "GITHUB_ACTION_PATH": str(self.path),
-                "RUNNER_TEMP": str(self.temporary),
-                "GITHUB_OUTPUT": str(output),
-                "GITHUB_STEP_SUMMARY": str(summary),
-            }
-            shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-            done = run(shell, cwd=workspace, env=os.environ | environ)
+        for step in steps[1:]:
+            done = self.step(step, workspace, inputs | words, output, summary)
             printed += done.stdout + done.stderr
             code = done.returncode
             if code:
                 break
-        self.installed = True
         outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
         return code, printed, outputs, summary.read_text()
 
 
 @pytest.fixture(scope="module")
 def action(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Action:
-    return Action(sources, tmp_path_factory.mktemp("runner"))
+    found = Action(sources, tmp_path_factory.mktemp("runner"))
+    found.install()
+    return found
 
 
 def workspace(folder: Path, released: Path) -> Path:
@@ -126,9 +143,7 @@ def workspace(folder: Path, released: Path) -> Path:
 
 def test_the_action_passes_headers_that_fit(action: Action, tmp_path: Path, released: Path) -> None:
     place = workspace(tmp_path, released)
-    code, printed, outputs, summary = action.run(
-        place, header="third party/ort", python=sys.executable
-    )
+    code, printed, outputs, summary = action.run(place, header="third party/ort")
     assert code == 0, printed
     assert outputs["result"] == "clean"
     assert "no differences" in summary
@@ -139,9 +154,7 @@ def test_the_action_passes_headers_that_fit(action: Action, tmp_path: Path, rele
 def test_the_action_annotates_and_fails(action: Action, tmp_path: Path, released: Path) -> None:
     place = workspace(tmp_path, released)
     line = edit(place / "third party" / "ort" / "onnxruntime_c_api.h", SHIFTED)
-    code, printed, outputs, summary = action.run(
-        place, header="third party/ort", python=sys.executable
-    )
+    code, printed, outputs, summary = action.run(place, header="third party/ort")
     assert code == 1
     assert outputs["result"] == "drift"
     assert f"::error file=third party/ort/onnxruntime_c_api.h,line={line},title=" in printed
@@ -155,7 +168,7 @@ def test_the_action_annotates_and_fails(action: Action, tmp_path: Path, released
 def test_the_action_hands_its_inputs_on(action: Action, tmp_path: Path, released: Path) -> None:
     place = workspace(tmp_path, released)
     edit(place / "third party" / "ort" / "onnxruntime_c_api.h", RENAMED)
-    options = {"header": "third party/ort", "python": sys.executable}
+    options = {"header": "third party/ort"}
     assert action.run(place, **options, fail_on="breaking")[0] == 0
     assert action.run(place, **options, fail_on="source")[0] == 1
     (place / "my config.toml").write_text(
@@ -169,7 +182,6 @@ def test_the_action_hands_its_inputs_on(action: Action, tmp_path: Path, released
 
 def test_what_is_installed_has_everything(action: Action, tmp_path: Path) -> None:
     """Templates of reports and recorded releases travel with the package."""
-    assert action.installed, "run the whole file: the action installs first"
     tool = action.temporary / "ort-interop-gen" / "bin" / "ort-interop-gen"
     command = [str(tool), "diff", "1.28", "1.29", "--format", "html"]
     done = run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""})

@@ -126,10 +126,9 @@ def finish(
         if not wanted.reason:
             raise click.UsageError("--write-baseline needs --reason: why the findings are accepted")
         kept = load_baseline(wanted.write_baseline) if wanted.write_baseline.exists() else []
-        found = list(findings)
-        text = baseline_text(found, wanted.reason, kept)
-        write_text(wanted.write_baseline, text)
-        click.echo(f"{wanted.write_baseline}: {text.count('fingerprint')} findings accepted")
+        write_text(wanted.write_baseline, baseline_text(findings, wanted.reason, kept))
+        count = len(load_baseline(wanted.write_baseline))
+        click.echo(f"{wanted.write_baseline}: {count} finding{'' if count == 1 else 's'} accepted")
         return 0
     if baseline is not None:
         entries = load_baseline(baseline)
