@@ -140,8 +140,8 @@ void sim_vkGetPhysicalDeviceProperties2(VkPhysicalDevice device,
   if (id != NULL) {
     memset(id->deviceUUID, (int)(0x10 + index), sizeof id->deviceUUID);
     memset(id->deviceLUID, 0, sizeof id->deviceLUID);
-    id->deviceLUID[0] = (uint8_t)(7 + index);
-    id->deviceLUIDValid = (VkBool32)mock_option("luid", 1);
+    id->deviceLUID[0] = (uint8_t)(mock_option("luid", 0) + (long)index);
+    id->deviceLUIDValid = mock_option("luid", 0) != 0;
   }
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT* host = sim_out(
       properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);

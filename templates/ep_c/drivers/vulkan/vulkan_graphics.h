@@ -1,6 +1,8 @@
 /*
  * For applications: how InitGraphicsInteropForEpDevice lends a VkDevice to the EP.
  *
+ * With ORT_GRAPHICS_API_D3D12 (on Windows) there is nothing to lend and nothing to say.
+ *
  * OrtGraphicsInteropConfig::graphics_api is ORT_GRAPHICS_API_VULKAN, and additional_options holds
  * all of these keys or none. Each value is a number, decimal or with 0x; for a handle or function it
  * is the pointer's value. Without them the EP makes a device of its own on the same GPU.
