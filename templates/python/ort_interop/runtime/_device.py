@@ -12,7 +12,7 @@ from uuid import UUID
 from .._types import get
 from ._interop import Importer, Stream
 from ._native import KeyValues, create, node_of, pairs_of, text
-from ._node import Node, Resource, lean
+from ._node import Node, Resource, entered, lean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,6 +102,11 @@ class Device:
         return self._handle_
 
     @property
+    def _entries(self) -> tuple[list[None], ...]:
+        entries = self.runtime._entries
+        return entries if self.library is None else (*entries, *self.library._entries)
+
+    @property
     def _related(self) -> list[Node]:
         """The nodes that objects of this device may need."""
         found = [self.runtime._node]
@@ -125,47 +130,56 @@ class Device:
         return ctypes.addressof(self._handle_)
 
     @cached_property
+    @entered
     def ep_name(self) -> str:
         """The EP's name, such as ``CUDAExecutionProvider``."""
         return text(self.runtime.library.api.EpDevice_EpName(self._handle))
 
     @cached_property
+    @entered
     def ep_vendor(self) -> str:
         """Who made the EP."""
         return text(self.runtime.library.api.EpDevice_EpVendor(self._handle))
 
     @cached_property
+    @entered
     def metadata(self) -> Mapping[str, str]:
         """What the EP says of the device."""
         api = self.runtime.library.api
         return pairs_of(self.runtime.library, api.EpDevice_EpMetadata(self._handle))
 
     @cached_property
+    @entered
     def _hardware(self) -> Any:
         return self.runtime.library.api.EpDevice_Device(self._handle).contents
 
     @cached_property
+    @entered
     def hardware_metadata(self) -> Mapping[str, str]:
         """What ONNX Runtime found out about the hardware."""
         api = self.runtime.library.api
         return pairs_of(self.runtime.library, api.HardwareDevice_Metadata(self._hardware))
 
     @cached_property
+    @entered
     def hardware_type(self) -> OrtHardwareDeviceType:
         """CPU, GPU or NPU."""
         return self.runtime.library.api.HardwareDevice_Type(self._hardware)
 
     @cached_property
+    @entered
     def vendor_id(self) -> int:
         """The hardware's PCI vendor id."""
         return self.runtime.library.api.HardwareDevice_VendorId(self._hardware)
 
     @cached_property
+    @entered
     def device_id(self) -> int:
         """The hardware's PCI device id, which does not tell two equal cards apart."""
         return self.runtime.library.api.HardwareDevice_DeviceId(self._hardware)
 
     @cached_property
+    @entered
     def vendor(self) -> str:
         """The hardware's vendor."""
         return text(self.runtime.library.api.HardwareDevice_Vendor(self._hardware))
@@ -192,6 +206,7 @@ class Device:
             return None
 
     @property
+    @entered
     def memory(self) -> MemoryInfo | None:
         """The memory that tensors of the device live in; None if the EP has no allocator for it."""
         kind = get("OrtDeviceMemoryType").OrtDeviceMemoryType_DEFAULT
@@ -207,6 +222,7 @@ class Device:
         """How the host reads and writes tensors in the device's default memory, without a trial."""
         return access(self, self.memory)
 
+    @entered
     def importer(self) -> Importer | None:
         """The device's importer; None where its EP imports nothing."""
         slot = "OrtInteropApi.CreateExternalResourceImporterForDevice"
@@ -218,6 +234,7 @@ class Device:
         label = f"importer of {self.ep_name}"
         return Importer(self, node_of(library, handle, label, self._related, slot, lent), handle)
 
+    @entered
     def stream(self, options: Mapping[str, str] | None = None) -> Stream:
         """A new stream of the device."""
         slot = "OrtApi.CreateSyncStreamForEpDevice"
@@ -231,6 +248,7 @@ class Device:
         lean(node, [entry._node for entry in graphics])
         return stream
 
+    @entered
     def graphics_interop(
         self,
         api: OrtGraphicsApi,

@@ -15,7 +15,7 @@ from .._types import get
 from ._elements import element
 from ._errors import ClosedError, DescriptorError, InUseError, WrongDeviceError
 from ._native import borrows, create, node_of, supported
-from ._node import Node, Resource, before_close, drop, hold
+from ._node import Node, Resource, before_close, drop, entered, hold, inside
 from ._observer import HostSemaphore, Observer, Waiters
 from ._tensor import Tensor
 
@@ -103,18 +103,21 @@ class Importer(_Enqueuing):
         self._signal = table.SignalSemaphore
         self._own(node, handle)
 
+    @entered
     def can_import_memory(self, kind: OrtExternalMemoryHandleType) -> bool:
         """Whether memory with that kind of handle can be imported."""
         _expect("kind", kind, "OrtExternalMemoryHandleType")
         slot = "OrtInteropApi.CanImportMemory"
         return supported(self.device.runtime.library, slot, self._handle, kind)
 
+    @entered
     def can_import_semaphore(self, kind: OrtExternalSemaphoreType) -> bool:
         """Whether semaphores of that kind can be imported."""
         _expect("kind", kind, "OrtExternalSemaphoreType")
         slot = "OrtInteropApi.CanImportSemaphore"
         return supported(self.device.runtime.library, slot, self._handle, kind)
 
+    @entered
     def import_memory(
         self,
         handle: Any,
@@ -155,6 +158,7 @@ class Importer(_Enqueuing):
         related = [*self.device._related, self._node]
         return Memory(self, node_of(library, made, label, related, slot), made, whole - start)
 
+    @entered
     def import_semaphore(
         self,
         handle: Any,
@@ -221,17 +225,11 @@ class Memory(Resource):
             offset_bytes=start,
         )
         slot = "OrtInteropApi.CreateTensorFromMemory"
-        calls = (self._calls, self.importer._calls)
-        for entry in calls:
-            entry.append(None)
-        try:
+        with inside(self, self.importer):
             made = create(library, slot, self.importer._handle, self._handle, descriptor)
             label = f"tensor {kind.dtype}{list(dimensions)} of {self._node.label}"
             related = [*device._related, self._node]
             node = node_of(library, made, label, related, slot, {"mem_handle": self._node})
-        finally:
-            for entry in calls:
-                entry.pop()
         return Tensor(device.runtime, node, made, kind, dimensions, device, self)
 
 
@@ -337,6 +335,7 @@ class Stream(Resource):
         _streams.add(self)
 
     @property
+    @entered
     def native_handle(self) -> int | None:
         """The EP's own stream, such as a ``CUstream``."""
         handle = self._handle

@@ -14,13 +14,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from itertools import count
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from ._errors import ClosedError, InUseError
 
 _S = TypeVar("_S", bound="Resource")
+_E = TypeVar("_E", bound="Entering")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _lock = threading.Lock()
 _abandoned: deque[Node] = deque()
@@ -189,6 +193,41 @@ def before_close(call: Callable[[], None]) -> None:
     _before_close.append(call)
 
 
+class Entering(Protocol):
+    """What calls can enter: while one is inside, closing is refused."""
+
+    @property
+    def _entries(self) -> tuple[list[None], ...]:
+        """Where a call is written down while it lasts."""
+
+
+@contextmanager
+def inside(*things: Entering | None) -> Iterator[None]:
+    """Be inside of some objects: none of them can be closed until the block ends.
+
+    Enter first, and read their handles then: either closing sees the entry, or the handle is gone.
+    """
+    entries = [calls for thing in things if thing is not None for calls in thing._entries]
+    for calls in entries:
+        calls.append(None)
+    try:
+        yield
+    finally:
+        for calls in entries:
+            calls.pop()
+
+
+def entered(method: Callable[Concatenate[_E, _P], _R]) -> Callable[Concatenate[_E, _P], _R]:
+    """Make a method be inside of its own object."""
+
+    @wraps(method)
+    def run(self: _E, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with inside(self):
+            return method(self, *args, **kwargs)
+
+    return cast("Callable[Concatenate[_E, _P], _R]", run)
+
+
 class Resource:
     """An object of the layer: closed by ``close()``, by ``with``, or when nobody refers to it.
 
@@ -220,6 +259,10 @@ class Resource:
 
     def __repr__(self) -> str:
         return f"<{self._node.label}{', closed' if self._node.closed else ''}>"
+
+    @property
+    def _entries(self) -> tuple[list[None], ...]:
+        return (self._calls,)
 
     @property
     def closed(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from .._loading import load, ortchar
 from .._types import get
 from ._device import Device
 from ._native import create, node_of, text
-from ._node import Node, Resource, locked
+from ._node import Node, Resource, entered, inside, locked
 from ._session import Session
 from ._tensor import Tensor
 
@@ -25,7 +26,8 @@ Logger = Callable[["OrtLoggingLevel", str, str, str, str], None]
 """Receives level, category, log id, code location and message."""
 
 _registering = threading.RLock()
-_registered: dict[tuple[int, str], EpLibrary] = {}
+_registered: weakref.WeakValueDictionary[tuple[int, str], EpLibrary]
+_registered = weakref.WeakValueDictionary()
 """By environment and name: an environment belongs to the process, not to a Runtime."""
 
 
@@ -96,7 +98,9 @@ class Runtime(Resource):
         self.library = library
         self._libraries: dict[str, EpLibrary] = {}
         self._memory_info: Any = None
-        level = log_level or get("OrtLoggingLevel").ORT_LOGGING_LEVEL_WARNING
+        level = get("OrtLoggingLevel").ORT_LOGGING_LEVEL_WARNING
+        if log_level is not None:
+            level = log_level
         log_id = name.encode()
         if logger is None:
             handle = create(library, "OrtApi.CreateEnv", level, log_id)
@@ -145,6 +149,7 @@ class Runtime(Resource):
         """The API version in use."""
         return self.library.api_version
 
+    @entered
     def register_library(self, path: str | os.PathLike[str], name: str | None = None) -> EpLibrary:
         """Load an EP library and list its devices; ``with`` unregisters it at the end.
 
@@ -158,6 +163,7 @@ class Runtime(Resource):
         """The EP libraries that were registered through this object, by name."""
         return dict(self._libraries)
 
+    @entered
     def devices(self, ep_name: str | None = None) -> list[Device]:
         """Every EP device, those registered elsewhere in the process included."""
         with _registering:
@@ -192,6 +198,7 @@ class Runtime(Resource):
             raise LookupError(f"{len(found)} devices have {wanted}; there are: {listed}")
         return found[0]
 
+    @entered
     def session(
         self,
         model: str | os.PathLike[str] | bytes | bytearray | memoryview,
@@ -210,16 +217,17 @@ class Runtime(Resource):
         at once, which excludes runs on a stream.
         """
         devices = [device] if isinstance(device, Device) else list(device or ())
-        return Session(
-            self,
-            model,
-            devices,
-            config=dict(config or {}),
-            provider_options=dict(provider_options or {}),
-            parallel=parallel,
-            optimization=optimization,
-            threads=threads,
-        )
+        with inside(*devices):
+            return Session(
+                self,
+                model,
+                devices,
+                config=dict(config or {}),
+                provider_options=dict(provider_options or {}),
+                parallel=parallel,
+                optimization=optimization,
+                threads=threads,
+            )
 
     def tensor(self, array: Any) -> Tensor:
         """A tensor over an array's own memory, without a copy; see :meth:`Tensor.of`."""
@@ -239,6 +247,7 @@ class Runtime(Resource):
         listed = [devices[at].contents for at in range(count.value)]
         return {ctypes.addressof(handle): handle for handle in listed}
 
+    @entered
     def _cpu_memory(self) -> Any:
         """ONNX Runtime's description of plain CPU memory."""
         if self._memory_info is None:

@@ -14,7 +14,7 @@ from ._device import CPU_EP
 from ._elements import Element, element
 from ._errors import MisuseError, StreamError, WouldBlockError, WrongDeviceError
 from ._native import create, node_of, text, texts
-from ._node import Resource, drop, lean, unlean
+from ._node import Resource, drop, entered, inside, lean, unlean
 from ._tensor import Tensor, copy
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class Session(Resource):
             len(entries),
         )
 
+    @entered
     def _values(self, side: str) -> tuple[ValueInfo, ...]:
         """The inputs or the outputs."""
         library = self.runtime.library
@@ -138,6 +139,7 @@ class Session(Resource):
         getattr(api, f"SessionGet{side}Count")(self._handle, count)
         return tuple(self._value(side, at) for at in range(count.value))
 
+    @entered
     def _value(self, side: str, at: int) -> ValueInfo:
         library = self.runtime.library
         api: Any = library.api
@@ -166,6 +168,7 @@ class Session(Resource):
             api.ReleaseTypeInfo(kind)
 
     @property
+    @entered
     def nodes(self) -> tuple[NodeInfo, ...]:
         """Every node of the optimised model that is left, with the EP that runs it."""
         if self._nodes is None:
@@ -192,6 +195,7 @@ class Session(Resource):
                 api.EpAssignedNode_GetOperatorType(node, operator)
                 yield NodeInfo(text(name.value), text(operator.value), text(ep_name.value))
 
+    @entered
     def _places(self, side: str) -> dict[str, Device | None]:
         values = self.inputs if side == "Inputs" else self.outputs
         handle = self._handle
@@ -237,6 +241,7 @@ class Session(Resource):
         with self.prepare(feeds, outputs, stream=stream, synchronize=synchronize) as prepared:
             return prepared()
 
+    @entered
     def prepare(
         self,
         feeds: Mapping[str, Any],
@@ -248,6 +253,7 @@ class Session(Resource):
         """A run that is checked once and can then be called many times, with the same tensors."""
         return PreparedRun(self, feeds, outputs, stream, synchronize)
 
+    @entered
     def frame(
         self,
         feeds: Mapping[str, Any],
@@ -593,10 +599,12 @@ class IoBinding(Resource):
         self._host: set[str] = set()
         self._runs: dict[tuple[int, bool], BoundRun] = {}
         library = session.runtime.library
-        handle = create(library, "OrtApi.CreateIoBinding", session._handle)
-        label = f"binding of {session._node.label}"
-        self._own(node_of(library, handle, label, [session._node]), handle)
+        with inside(session):
+            handle = create(library, "OrtApi.CreateIoBinding", session._handle)
+            label = f"binding of {session._node.label}"
+            self._own(node_of(library, handle, label, [session._node]), handle)
 
+    @entered
     def bind_input(self, name: str, value: Any) -> None:
         """Bind a tensor or an array to an input.
 
@@ -610,8 +618,9 @@ class IoBinding(Resource):
         api = session.runtime.library.api
         if tensor.memory.is_cpu and _release(session) >= _ASYNC_BIND:
             tensor = self._staged(name, tensor)
-        api.BindInput(self._handle, name.encode(), tensor._handle)
-        self._keep("input", name, tensor)
+        with inside(tensor):
+            api.BindInput(self._handle, name.encode(), tensor._handle)
+            self._keep("input", name, tensor)
 
     def _staged(self, name: str, tensor: Tensor) -> Tensor:
         device = self.session.input_devices().get(name)
@@ -622,6 +631,7 @@ class IoBinding(Resource):
         copy(tensor, twin)
         return twin
 
+    @entered
     def bind_output(self, name: str, target: Tensor | Device | None = None) -> None:
         """Bind an output to a tensor, or let it be made on a device, or on the host."""
         session = self.session
@@ -629,17 +639,21 @@ class IoBinding(Resource):
         api = session.runtime.library.api
         if isinstance(target, Tensor):
             _check_tensor("output", info, target)
-            api.BindOutput(self._handle, name.encode(), target._handle)
-            self._keep("output", name, target)
+            with inside(target):
+                api.BindOutput(self._handle, name.encode(), target._handle)
+                self._keep("output", name, target)
             (self._host.add if target.memory.is_cpu else self._host.discard)(name)
             return
-        memory = session.runtime._cpu_memory() if target is None else target._memory_handle()
-        if memory is None:
-            raise MisuseError(f"{target!r} has no allocator to make the output with")
-        api.BindOutputToDevice(self._handle, name.encode(), memory)
+        with inside(target):
+            own = target._memory_handle() if target is not None else None
+            if target is not None and own is None:
+                raise MisuseError(f"{target!r} has no allocator to make the output with")
+            memory = own if own is not None else session.runtime._cpu_memory()
+            api.BindOutputToDevice(self._handle, name.encode(), memory)
         self._keep("output", name, None)
         (self._host.add if target is None else self._host.discard)(name)
 
+    @entered
     def clear(self) -> None:
         """Unbind everything."""
         api = self.session.runtime.library.api
@@ -662,10 +676,12 @@ class IoBinding(Resource):
                 stream._queued(old._node)
             unlean(self._node, old._node)
 
+    @entered
     def prepare(self, *, stream: Stream | None = None, synchronize: bool = True) -> BoundRun:
         """A run of what is bound, checked once, to be called many times."""
         return BoundRun(self, stream, synchronize)
 
+    @entered
     def run(self, *, stream: Stream | None = None, synchronize: bool = True) -> None:
         """Run the model on what is bound; see :meth:`Session.run` for the arguments."""
         key = (stream._node.serial if stream is not None else 0, synchronize)
@@ -674,6 +690,7 @@ class IoBinding(Resource):
             found = self._runs[key] = BoundRun(self, stream, synchronize)
         found()
 
+    @entered
     def outputs(self) -> dict[str, Tensor]:
         """The outputs of the last run, those made by ONNX Runtime included."""
         api = self.session.runtime.library.api
@@ -692,6 +709,7 @@ class IoBinding(Resource):
                 found[name] = _adopt(self.session, handle, name)
         return found
 
+    @entered
     def _output_names(self) -> list[str]:
         api = self.session.runtime.library.api
         allocator = ctypes.POINTER(get("OrtAllocator"))()

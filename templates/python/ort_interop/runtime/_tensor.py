@@ -11,7 +11,7 @@ from .._types import get
 from ._elements import Element, element, numpy_dtype
 from ._errors import NoHostAccessError
 from ._native import create, node_of
-from ._node import Node, Resource, exporting, unexport
+from ._node import Node, Resource, entered, exporting, inside, unexport
 
 if TYPE_CHECKING:
     from ._device import Device, HostAccess, MemoryInfo
@@ -72,26 +72,30 @@ class Tensor(Resource):
 
         kind = element(dtype)
         dimensions, _ = check_shape("OrtExternalTensorDescriptor", shape)
+        with inside(runtime, device):
+            return cls._empty(runtime, dimensions, kind, device)
+
+    @classmethod
+    def _empty(
+        cls, runtime: Runtime, shape: tuple[int, ...], kind: Element, device: Device | None
+    ) -> Tensor:
         library = runtime.library
+        allocator = ctypes.POINTER(get("OrtAllocator"))()
         if device is None:
-            allocator = ctypes.POINTER(get("OrtAllocator"))()
             library.api.GetAllocatorWithDefaultOptions(allocator)
         else:
             info = device._memory_handle()
             if info is None:
                 raise NoHostAccessError(f"{device.ep_name} has no allocator for its default memory")
-            allocator = ctypes.POINTER(get("OrtAllocator"))()
-            environment = runtime._handle
-            library.api.GetSharedAllocator(environment, info, allocator)
+            library.api.GetSharedAllocator(runtime._handle, info, allocator)
             if not allocator:
                 raise NoHostAccessError(f"ONNX Runtime shares no allocator of {device.ep_name}")
-        sizes = (ctypes.c_int64 * max(len(dimensions), 1))(*dimensions)
+        sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
         slot = "OrtApi.CreateTensorAsOrtValue"
-        handle = create(library, slot, allocator, sizes, len(dimensions), kind.onnx)
+        handle = create(library, slot, allocator, sizes, len(shape), kind.onnx)
         related = device._related if device is not None else [runtime._node]
-        label = f"tensor {kind.dtype}{list(dimensions)}"
-        node = node_of(library, handle, label, related, slot)
-        return cls(runtime, node, handle, kind, dimensions, device)
+        node = node_of(library, handle, f"tensor {kind.dtype}{list(shape)}", related, slot)
+        return cls(runtime, node, handle, kind, shape, device)
 
     @property
     def dtype(self) -> str:
@@ -109,6 +113,7 @@ class Tensor(Resource):
         return self.element.bytes_of(self.count)
 
     @property
+    @entered
     def data_ptr(self) -> int:
         """The address of the first element, on the tensor's device."""
         if self._address is None:
@@ -120,6 +125,7 @@ class Tensor(Resource):
         return self._address
 
     @property
+    @entered
     def memory(self) -> MemoryInfo:
         """What ONNX Runtime says of the tensor's memory."""
         from ._device import MemoryInfo
@@ -203,7 +209,7 @@ class Tensor(Resource):
         """
         import numpy
 
-        data = numpy.ascontiguousarray(array)
+        data = numpy.asarray(array, order="C")
         if data.shape != self.shape or element(data.dtype) is not self.element:
             raise ValueError(
                 f"the array is {data.dtype}{list(data.shape)}, the tensor "
@@ -268,18 +274,12 @@ def wrap(
     """A tensor over memory that ``owner`` lends."""
     library = runtime.library
     sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-    handle = create(
-        library,
-        "OrtApi.CreateTensorWithDataAsOrtValue",
-        memory if memory is not None else runtime._cpu_memory(),
-        address,
-        nbytes,
-        sizes,
-        len(shape),
-        kind.onnx,
-    )
-    related = device._related if device is not None else [runtime._node]
-    node = node_of(library, handle, f"tensor {kind.dtype}{list(shape)}", related)
+    info = memory if memory is not None else runtime._cpu_memory()
+    slot = "OrtApi.CreateTensorWithDataAsOrtValue"
+    with inside(runtime, device):
+        handle = create(library, slot, info, address, nbytes, sizes, len(shape), kind.onnx)
+        related = device._related if device is not None else [runtime._node]
+        node = node_of(library, handle, f"tensor {kind.dtype}{list(shape)}", related)
     release = node.release
     assert release is not None
     # Whoever lends the memory lends it until the native tensor is gone.
@@ -290,12 +290,13 @@ def wrap(
 def copy(source: Tensor, destination: Tensor, stream: Any = None) -> None:
     """Copy a tensor to one of the same size through the EP, synchronously without a stream."""
     kind = ctypes.POINTER(get("OrtValue"))
-    pair = [source._handle, destination._handle]
-    one, other = ((kind * 1)(ctypes.pointer(handle)) for handle in pair)
     runtime = source.runtime
-    environment: Any = runtime._handle
-    native = stream._handle if stream is not None else None
-    runtime.library.api.CopyTensors(environment, one, other, native, 1)
+    with inside(runtime, source, destination, stream):
+        one, other = (
+            (kind * 1)(ctypes.pointer(tensor._handle)) for tensor in (source, destination)
+        )
+        native = stream._handle if stream is not None else None
+        runtime.library.api.CopyTensors(runtime._handle, one, other, native, 1)
 
 
 def _unpack(packed: Any, kind: Element, count: int) -> Any:

@@ -1,0 +1,34 @@
+"""Fixtures of the Python layer's tests: the library of a release, the host EP built once."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ep_build import Tree
+from layer_rig import RELEASE, Rig
+from support import GENERATED, need_tool, ort_library_path
+
+
+@pytest.fixture(scope="session")
+def library() -> str:
+    """ONNX Runtime's library of the release that is tested."""
+    return str(ort_library_path(RELEASE))
+
+
+@pytest.fixture(scope="session")
+def host_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The host EP, built once."""
+    need_tool("make")
+    return str(Tree(Path(GENERATED)).make(tmp_path_factory.mktemp("host-ep")))
+
+
+@pytest.fixture
+def rig(library: str, host_ep: str) -> Iterator[Rig]:
+    """A rig; the test fails if it leaves anything of the EP library open."""
+    made = Rig(library, host_ep)
+    yield made
+    gc.collect()
+    made.close()
