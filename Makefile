@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 TOOL := $(BIN)/ort-interop-gen
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: generate test check-headers bench fuzz clean help
+.PHONY: generate test check-headers bench fuzz soak clean help
 
 generate: $(VENV)/.installed ## install the tool and render the spec into generated/
 	$(TOOL) generate
@@ -30,6 +30,9 @@ bench: $(VENV)/.installed-test ## measure speed; HEADERS=dir uses the ORT header
 
 fuzz: $(VENV)/.installed-test ## 10,000 mutated inputs a fuzz test; minutes
 	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m fuzz -n $(JOBS)
+
+soak: $(VENV)/.installed-test ## 100,000 imports and releases on each mock driver; minutes
+	SOAK_CYCLES=100000 $(PYTEST) -s tests/test_cuda_hip_ep.py -k soak
 
 clean: ## delete the virtual environment and caches; generated/ stays
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

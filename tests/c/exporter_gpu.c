@@ -61,12 +61,7 @@ void exporter_forget_calls(void) {
 }
 
 void exporter_settle(void) {
-  const Mock* mock = exporter_mock();
-  double end = client_now_ms() + 60000;
-  while (mock->live("external memory") + mock->live("external semaphore") > 0) {
-    CHECK(client_now_ms() < end);
-    client_sleep_ms(1);
-  }
+  mock_settle_imports(exporter_mock());
 }
 
 void exporter_check(void) {

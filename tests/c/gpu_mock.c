@@ -71,6 +71,14 @@ void mock_settle(const Mock* mock, size_t contexts) {
   }
 }
 
+void mock_settle_imports(const Mock* mock) {
+  double end = client_now_ms() + 60000;
+  while (mock->live("external memory") + mock->live("external semaphore") > 0) {
+    CHECK(client_now_ms() < end);
+    client_sleep_ms(1);
+  }
+}
+
 uint64_t semaphore_value(const void* mapped) {
   return atomic_load((const _Atomic uint64_t*)mapped);
 }

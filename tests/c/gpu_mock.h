@@ -35,6 +35,9 @@ void mock_check(const Mock* mock);
 /** Waits, for some seconds at most, until no object but `contexts` contexts is alive. */
 void mock_settle(const Mock* mock, size_t contexts);
 
+/** Waits, for a minute at most, until no import is alive. */
+void mock_settle_imports(const Mock* mock);
+
 /** The value of an exported semaphore, whose memory is at `mapped`. */
 uint64_t semaphore_value(const void* mapped);
 /** Signals it, as another API on the GPU would. */

@@ -353,6 +353,7 @@ int main(int argc, char** argv) {
     printf("ok %s\n", tests[i].name);
     fflush(stdout);
   }
+  exporter_settle();
   CHECK(client_open_fds() == fds);
   direct_close(&direct);
   exporter_check();

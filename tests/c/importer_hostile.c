@@ -375,6 +375,7 @@ int main(int argc, char** argv) {
   test_tensors(&direct);
   test_streams(&direct);
   test_nulls(&direct);
+  exporter_settle();
   CHECK(client_open_fds() == fds);
   direct_close(&direct);
   exporter_check();

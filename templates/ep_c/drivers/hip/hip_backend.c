@@ -46,19 +46,21 @@ void gpu_backend_release(GpuContext* context) {
   (void)context;
 }
 
-bool gpu_backend_enter(GpuContext* context, GpuScope* scope, EpError* error) {
+bool gpu_enter(GpuContext* context, GpuScope* scope, EpError* error) {
   EpDriverDevice* device = context->device;
+  scope->device = device;
   return GPU_CALL(device, error, GetDevice, &scope->previous) &&
          (scope->previous == device->native || GPU_CALL(device, error, SetDevice, device->native));
 }
 
-void gpu_backend_leave(GpuScope* scope) {
+bool gpu_leave(GpuScope* scope, bool good) {
   EpDriverDevice* device = scope->device;
   if (scope->previous != device->native &&
       device->driver->api.SetDevice(scope->previous) != hipSuccess) {
     /* The application must find its own device again. */
     (void)device->driver->api.SetDevice(scope->previous);
   }
+  return good;
 }
 
 bool gpu_backend_imports_memory(EpDriverDevice* device, const EpHandleType* type) {
@@ -81,13 +83,10 @@ static hipError_t hip_ask_for_semaphore(EpDriverDevice* device, const EpHandleTy
   } else {
     desc.handle.win32.handle = (void*)(intptr_t)-1;
   }
-  GpuContext* context = gpu_context_acquire(device, &ignored);
-  if (context != NULL && gpu_enter(context, &scope, &ignored)) {
-    result = device->driver->api.ImportExternalSemaphore(&semaphore, &desc);
-    gpu_leave(&scope);
-  }
+  GpuContext* context = gpu_context_begin(device, &scope, &ignored);
   if (context != NULL) {
-    gpu_context_drop(context);
+    result = device->driver->api.ImportExternalSemaphore(&semaphore, &desc);
+    (void)gpu_context_end(context, &scope, false);
   }
   return result;
 }
