@@ -416,11 +416,10 @@ class _Comparison:
             self.field_offset(old, item, other)
 
     def new_fields(self, old: Struct, new: Struct) -> None:
-        """What a delta record adds; it tells of nothing else."""
+        """What a delta record adds; of what was there before it tells no more than the place."""
         for item in new.fields:
             known = old.field(item.name)
             if known is not None:
-                self.field(old, known, item)
                 self.field_offset(old, known, item)
                 continue
             what = "slot" if item.function is not None else "field"
