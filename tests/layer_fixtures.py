@@ -12,21 +12,21 @@ from layer_rig import RELEASE, Rig
 from support import GENERATED, need_tool, ort_library_path
 
 
-@pytest.fixture(scope="session")
-def library() -> str:
+@pytest.fixture(scope="session", name="library")
+def library_fixture() -> str:
     """ONNX Runtime's library of the release that is tested."""
     return str(ort_library_path(RELEASE))
 
 
-@pytest.fixture(scope="session")
-def host_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
+@pytest.fixture(scope="session", name="host_ep")
+def host_ep_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The host EP, built once."""
     need_tool("make")
     return str(Tree(Path(GENERATED)).make(tmp_path_factory.mktemp("host-ep")))
 
 
-@pytest.fixture
-def rig(library: str, host_ep: str) -> Iterator[Rig]:
+@pytest.fixture(name="rig")
+def rig_fixture(library: str, host_ep: str) -> Iterator[Rig]:
     """A rig; the test fails if it leaves anything of the EP library open."""
     made = Rig(library, host_ep)
     yield made

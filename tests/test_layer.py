@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from layer_fixtures import host_ep, library, rig  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, rig_fixture  # noqa: F401
 from layer_rig import HALF, RELEASE, SHAPE, SIZE, Rig, SharedMemory, child, minor, ort
 from ort_interop.runtime import (
     DescriptorError,

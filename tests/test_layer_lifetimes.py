@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 import pytest
-from layer_fixtures import host_ep, library, rig  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, rig_fixture  # noqa: F401
 from layer_rig import SIZE, Rig, child, ort
 from ort_interop.runtime import ClosedError, InUseError, Runtime
 from ort_interop.runtime import _semantics as semantics
