@@ -131,8 +131,8 @@ def _marks(lines: dict[int, str], words: Collection[Word | str]) -> dict[int, tu
     """Where the words stand, by line; a :class:`Word` only where its follower comes next."""
     found: dict[int, list[Span]] = {}
     tokens = [(n, m) for n, text in lines.items() for m in re.finditer(r"\w+", text)]
-    for (number, match), (_, behind) in zip(tokens, [*tokens[1:], (0, None)], strict=True):
-        follower = behind[0] if behind else ""
+    followers = [*(match[0] for _, match in tokens[1:]), ""][: len(tokens)]
+    for (number, match), follower in zip(tokens, followers, strict=True):
         if match[0] in words or Word(match[0], follower) in words:
             found.setdefault(number, []).append(match.span())
     return {number: tuple(spans) for number, spans in found.items()}
