@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 TOOL := $(BIN)/ort-interop-gen
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: generate test check-headers bench fuzz soak clean help
+.PHONY: generate test check-headers bench fuzz mutation soak clean help
 
 generate: $(VENV)/.installed ## install the tool and render the spec into generated/
 	$(TOOL) generate
@@ -30,6 +30,11 @@ bench: $(VENV)/.installed-test ## measure speed; HEADERS=dir uses the ORT header
 
 fuzz: $(VENV)/.installed-test ## 10,000 mutated inputs a fuzz test; minutes
 	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m fuzz -n $(JOBS)
+	cd tests && $(abspath $(BIN))/python -m fuzz --edits 10000 --jobs $(JOBS)
+
+mutation: $(VENV)/.installed-test ## the whole mutation test, kept in docs/mutation.md; HEADERS=dir adds ORT's headers
+	cd tests && $(abspath $(BIN))/python -m mutation --jobs $(JOBS) --keep ../docs/mutation.md \
+	  $(foreach header,$(wildcard $(addsuffix /1.2[4-9].*,$(abspath $(HEADERS))) $(addsuffix /1.[3-9]*,$(abspath $(HEADERS)))),--headers $(header))
 
 soak: $(VENV)/.installed-test ## 100,000 imports and releases on each mock driver; minutes
 	SOAK_CYCLES=100000 $(PYTEST) -s tests/test_cuda_hip_ep.py -k soak
