@@ -7,39 +7,17 @@ from pathlib import Path
 import click
 
 from ..render.data import data_folder
+from . import options
 from .reporting import Wanted, finish, report_options
 
 
 @click.command("diff")
 @click.argument("old")
 @click.argument("new")
-@click.option(
-    "--facts",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of recorded releases (default: the package's own).",
-)
-@click.option(
-    "-I",
-    "--include",
-    "include_dirs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="A further folder of included headers.",
-)
-@click.option(
-    "--view",
-    type=click.Choice(["both", "linux", "windows"]),
-    default="both",
-    show_default=True,
-    help="As which platform's compiler to read headers.",
-)
-@click.option(
-    "--preprocessor",
-    type=click.Choice(["auto", "cc", "python"]),
-    default="auto",
-    show_default=True,
-    help="The system's C compiler, pure Python, or the first where there is one.",
-)
+@options.facts
+@options.include_dirs
+@options.view
+@options.preprocessor
 @report_options
 def command(
     wanted: Wanted,

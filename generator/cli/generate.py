@@ -10,12 +10,11 @@ import click
 from ..render.data import data_folder
 from ..render.pipeline import Request, Result, check, generate
 from ..render.write import MANIFEST, diff
+from . import options
 
 
 @click.command("generate")
-@click.option(
-    "--spec-dir", type=click.Path(path_type=Path), help="The spec (default: the package's own)."
-)
+@options.spec_dir
 @click.option(
     "--templates",
     type=click.Path(path_type=Path),

@@ -9,33 +9,15 @@ import click
 
 from ..render.data import data_folder
 from ..render.find_header import find_header
+from . import options
 from .reporting import Wanted, finish, report_options
 
 
 @click.command("lint-docs")
-@click.option(
-    "--spec-dir", type=click.Path(path_type=Path), help="The spec (default: the package's own)."
-)
-@click.option(
-    "--header",
-    type=click.Path(path_type=Path),
-    help="An onnxruntime_c_api.h, or the folder it is in (default: ORT_INCLUDE_DIR, or an installed one).",
-)
-@click.option(
-    "-I",
-    "--include",
-    "include_dirs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="A further folder of included headers.",
-)
-@click.option(
-    "--preprocessor",
-    type=click.Choice(["auto", "cc", "python"]),
-    default="auto",
-    show_default=True,
-    help="The system's C compiler, pure Python, or the first where there is one.",
-)
+@options.spec_dir
+@options.header
+@options.include_dirs
+@options.preprocessor
 @report_options
 def command(
     wanted: Wanted,

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ..render.data import data_folder
+from . import options
 
 
 @click.command("record")
@@ -20,27 +21,10 @@ from ..render.data import data_folder
 @click.option(
     "--release", help="The release's full number, such as 1.29.1 (default: the header's, with .0)."
 )
-@click.option(
-    "--facts",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of recorded releases (default: the package's own).",
-)
+@options.facts
 @click.option("--force", is_flag=True, help="Replace a record that says something else.")
-@click.option(
-    "-I",
-    "--include",
-    "include_dirs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="A further folder of included headers.",
-)
-@click.option(
-    "--preprocessor",
-    type=click.Choice(["auto", "cc", "python"]),
-    default="auto",
-    show_default=True,
-    help="The system's C compiler, pure Python, or the first where there is one.",
-)
+@options.include_dirs
+@options.preprocessor
 def command(
     header: Path,
     release: str | None,

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ..render.data import data_folder
+from . import options
 
 
 @click.command("update")
@@ -15,25 +16,10 @@ from ..render.data import data_folder
     required=True,
     help="An onnxruntime_c_api.h, the folder it is in, a facts file, or a recorded release such as 1.29.0.",
 )
-@click.option(
-    "--spec-dir", type=click.Path(path_type=Path), help="The spec (default: the package's own)."
-)
+@options.spec_dir
 @click.option("--write", is_flag=True, help="Change the spec files; without it a patch is printed.")
-@click.option(
-    "-I",
-    "--include",
-    "include_dirs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="A further folder of included headers.",
-)
-@click.option(
-    "--preprocessor",
-    type=click.Choice(["auto", "cc", "python"]),
-    default="auto",
-    show_default=True,
-    help="The system's C compiler, pure Python, or the first where there is one.",
-)
+@options.include_dirs
+@options.preprocessor
 def command(
     header: str,
     spec_dir: Path | None,
