@@ -1,0 +1,239 @@
+/*
+ * An EP of a real GPU between a Vulkan producer and a Vulkan consumer, inside a real ONNX Runtime.
+ *
+ * frames ORT_LIBRARY EP_LIBRARY EP_NAME FRAMES HALF_BYTES ANY_GPU COUNT
+ *
+ * Prints a table; exits with 1 where a check fails. With ANY_GPU=1 the Vulkan device need not have
+ * the EP device's UUID (for an EP whose driver is only forwarded). With COUNT=1 the EP's copies are
+ * counted from ONNX Runtime's verbose log, which makes the host slower.
+ */
+#define _GNU_SOURCE
+#include <unistd.h>
+
+#include "client.h"
+#include "vulkan_app.h"
+
+#define DELAY_MS 200
+#define AHEAD 8
+#define SLOW_FRAMES 2 /* Those of the ordering proof, before the others. */
+
+/* What the EP logs about copies. */
+static struct {
+  const char* ep_name;
+  unsigned on_device;
+  unsigned through_host;
+} copies;
+
+static void ORT_API_CALL count_copy(void* argument, OrtLoggingLevel severity, const char* category,
+                                    const char* log_id, const char* location, const char* message) {
+  (void)argument;
+  (void)severity;
+  (void)category;
+  (void)log_id;
+  (void)location;
+  if (strstr(message, copies.ep_name) != NULL && strstr(message, " bytes from ") != NULL) {
+    if (strstr(message, "(host)") != NULL) {
+      ++copies.through_host;
+    } else {
+      ++copies.on_device;
+    }
+  }
+}
+
+typedef struct Rig {
+  Client client;
+  VulkanApp* app;
+  OrtExternalResourceImporter* importer;
+  OrtExternalMemoryHandle* memory;
+  OrtExternalSemaphoreHandle* semaphore;
+  OrtSyncStream* stream;
+  OrtSession* session;
+  OrtRunOptions* options;
+  OrtValue* x;
+  OrtValue* y;
+} Rig;
+
+static void row(const char* what, const char* format, double value) {
+  printf("| %-58s | ", what);
+  printf(format, value);
+  printf(" |\n");
+}
+
+static void client_with_log(Client* client, const char* ort_path, bool count) {
+  client_load(client, ort_path);
+  client->api->ReleaseEnv(client->env);
+  OK(client, client->api->CreateEnvWithCustomLogger(
+                 count_copy, NULL, count ? ORT_LOGGING_LEVEL_VERBOSE : ORT_LOGGING_LEVEL_ERROR,
+                 "frames", &client->env));
+  client->interop = client->api->GetInteropApi();
+  CHECK(client->interop != NULL);
+}
+
+static void find_device(Client* client, const char* ep_path) {
+  const OrtApi* api = client->api;
+  OK(client, api->RegisterExecutionProviderLibrary(client->env, "gpu", ep_path));
+  const OrtEpDevice* const* devices = NULL;
+  size_t count = 0;
+  OK(client, api->GetEpDevices(client->env, &devices, &count));
+  for (size_t i = 0; i < count && client->device == NULL; ++i) {
+    if (strcmp(api->EpDevice_EpName(devices[i]), copies.ep_name) == 0) {
+      client->device = devices[i];
+    }
+  }
+  if (client->device == NULL) {
+    fprintf(stderr, "%s offers no device: its driver is missing, or has none\n", copies.ep_name);
+    exit(1);
+  }
+}
+
+static const char* metadata(const Client* client, const char* key) {
+  const char* value =
+      client->api->GetKeyValue(client->api->EpDevice_EpMetadata(client->device), key);
+  return value == NULL ? "" : value;
+}
+
+static void rig_open(Rig* rig, size_t half, uint32_t frames, bool any_gpu) {
+  Client* client = &rig->client;
+  printf("  EP device: UUID %s, memory %s, semaphores %s\n", metadata(client, "UUID"),
+         metadata(client, "interop_memory_handle_types"),
+         metadata(client, "interop_semaphore_types"));
+  rig->app = vulkan_open(any_gpu ? NULL : metadata(client, "UUID"), half, frames);
+  OK(client,
+     client->interop->CreateExternalResourceImporterForDevice(client->device, &rig->importer));
+  size_t size = 0;
+  int memory_fd = vulkan_memory_fd(rig->app, &size);
+  int semaphore_fd = vulkan_semaphore_fd(rig->app);
+  rig->memory = client_import(client, rig->importer, memory_fd, size, 0);
+  rig->semaphore = client_import_semaphore(client, rig->importer, semaphore_fd);
+  /* The imports have their own descriptors. */
+  CHECK(close(memory_fd) == 0 && close(semaphore_fd) == 0);
+  const int64_t shape[] = {(int64_t)(half / 4)};
+  rig->x = client_tensor(client, rig->importer, rig->memory, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+                         shape, 1, 0);
+  rig->y = client_tensor(client, rig->importer, rig->memory, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+                         shape, 1, half);
+  OK(client, client->api->CreateSyncStreamForEpDevice(client->device, NULL, &rig->stream));
+  static const char* const identity[] = {"Identity"};
+  rig->session = client_session(client, identity, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, shape, 1);
+  rig->options = client_run_options(client, rig->stream, false);
+}
+
+static void rig_close(Rig* rig) {
+  const Client* client = &rig->client;
+  client->api->ReleaseRunOptions(rig->options);
+  client->api->ReleaseSession(rig->session);
+  client->api->ReleaseValue(rig->x);
+  client->api->ReleaseValue(rig->y);
+  client->interop->ReleaseExternalMemoryHandle(rig->memory);
+  client->interop->ReleaseExternalSemaphoreHandle(rig->semaphore);
+  client->api->ReleaseSyncStream(rig->stream);
+  client->interop->ReleaseExternalResourceImporter(rig->importer);
+  vulkan_close(rig->app);
+  OK(client, client->api->UnregisterExecutionProviderLibrary(client->env, "gpu"));
+  client->api->ReleaseEnv(client->env);
+}
+
+/* Wait, Run, signal of a frame; the host's microseconds. */
+static double infer(Rig* rig, uint32_t frame) {
+  const Client* client = &rig->client;
+  uint64_t produced = 2 * (uint64_t)frame + 1;
+  double start = client_now_ms();
+  OK(client, client->interop->WaitSemaphore(rig->importer, rig->semaphore, rig->stream, produced));
+  client_run(client, rig->session, rig->options, rig->x, &rig->y);
+  OK(client,
+     client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, produced + 1));
+  return (client_now_ms() - start) * 1e3;
+}
+
+static int compare(const void* a, const void* b) {
+  double x = *(const double*)a;
+  double y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+
+/* The producer comes late: Run has returned, the stream is pending, and the right data comes after the
+ * signal. */
+static void late_producer(Rig* rig, uint32_t frame) {
+  uint64_t produced = 2 * (uint64_t)frame + 1;
+  double host = infer(rig, frame);
+  bool early = vulkan_wait(rig->app, produced + 1, DELAY_MS);
+  uint64_t value = vulkan_value(rig->app);
+  row(frame == 0 ? "late producer: host time of wait + Run + signal, 1st run [us]"
+                 : "late producer: host time of wait + Run + signal [us]",
+      "%10.1f", host);
+  row("late producer: semaphore after a delay of 200 ms", "%10.0f", (double)value);
+  CHECK(!early && value == produced - 1);
+  CHECK(host < DELAY_MS * 1e3 || frame == 0);
+  double start = client_now_ms();
+  vulkan_produce(rig->app, frame, produced - 1, produced);
+  CHECK(vulkan_wait(rig->app, produced + 1, 10000));
+  row("late producer: from its submission to the result [ms]", "%10.3f", client_now_ms() - start);
+  vulkan_consume(rig->app, frame, produced + 1);
+  vulkan_rest(rig->app);
+  CHECK(vulkan_saw(rig->app, frame));
+}
+
+static void all_frames(Rig* rig, uint32_t first, uint32_t end) {
+  uint32_t frames = end - first;
+  double* host = calloc(frames, sizeof *host);
+  CHECK(host != NULL);
+  double start = client_now_ms();
+  for (uint32_t i = first; i < end; ++i) {
+    if (i >= first + AHEAD) {
+      CHECK(vulkan_wait(rig->app, 2 * (uint64_t)(i - AHEAD) + 2, 10000));
+    }
+    vulkan_produce(rig->app, i, 2 * (uint64_t)i, 2 * (uint64_t)i + 1);
+    host[i - first] = infer(rig, i);
+    vulkan_consume(rig->app, i, 2 * (uint64_t)i + 2);
+  }
+  vulkan_rest(rig->app);
+  double wall = client_now_ms() - start;
+  uint32_t right = 0;
+  for (uint32_t i = first; i < end; ++i) {
+    right += vulkan_saw(rig->app, i);
+  }
+  qsort(host, frames, sizeof *host, compare);
+  row("frames", "%10.0f", (double)frames);
+  row("frames with the right data at both ends", "%10.0f", (double)right);
+  row("frame, wall time [us]", "%10.1f", wall * 1e3 / frames);
+  row("host time of wait + Run + signal: median [us]", "%10.1f", host[frames / 2]);
+  row("host time of wait + Run + signal: 99th percentile [us]", "%10.1f",
+      host[(size_t)(frames * 0.99)]);
+  row("host time of wait + Run + signal: largest [us]", "%10.1f", host[frames - 1]);
+  free(host);
+  CHECK(right == frames);
+}
+
+int main(int argc, char** argv) {
+  CHECK(argc == 8);
+  copies.ep_name = argv[3];
+  uint32_t frames = (uint32_t)atoi(argv[4]) + SLOW_FRAMES;
+  size_t half = (size_t)strtoull(argv[5], NULL, 10);
+  bool any_gpu = strcmp(argv[6], "1") == 0;
+  bool count = strcmp(argv[7], "1") == 0;
+  static Rig rig;
+  client_with_log(&rig.client, argv[1], count);
+  find_device(&rig.client, argv[2]);
+  size_t fds = client_open_fds();
+  rig_open(&rig, half, frames, any_gpu);
+  printf("  Vulkan: %s\n", vulkan_name(rig.app));
+  printf("| %-58s | %10s |\n| %.58s | %.10s |\n", "what", "value",
+         "----------------------------------------------------------------",
+         "----------------------------------------------------------------");
+  row("same GPU by UUID (1 is yes)", "%10.0f",
+      strcmp(vulkan_uuid(rig.app), metadata(&rig.client, "UUID")) == 0);
+  row("bytes of a frame, each way", "%10.0f", (double)half);
+  for (uint32_t i = 0; i < SLOW_FRAMES; ++i) {
+    late_producer(&rig, i);
+  }
+  all_frames(&rig, SLOW_FRAMES, frames);
+  if (count) {
+    row("the EP's copies on the device (one of Identity each Run)", "%10.0f",
+        (double)copies.on_device);
+    row("the EP's copies from or to the host", "%10.0f", (double)copies.through_host);
+    CHECK(copies.through_host == 0 && copies.on_device == frames);
+  }
+  rig_close(&rig);
+  row("descriptors left over", "%10.0f", (double)client_open_fds() - (double)fds);
+  return 0;
+}
