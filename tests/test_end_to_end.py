@@ -63,6 +63,28 @@ def test_zero_copy_with_semaphores(
     assert report["transfers"] == 0
 
 
+def test_the_ep_knows_its_own_path(
+    host_ep: Path, ort_library: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Registered through a link, the EP still finds the folder that it really lies in."""
+    link = tmp_path / "linked.so"
+    link.symlink_to(host_ep)
+    program = f"""
+import sys
+from contextlib import ExitStack
+sys.path[:0] = [{str(EXAMPLE.parent)!r}]
+import host_zero_copy
+with ExitStack() as stack:
+    program = host_zero_copy.Program({str(ort_library(RELEASES[-1]))!r}, {str(link)!r}, stack)
+    metadata = program.api.EpDevice_EpMetadata(program.device).contents
+    print(program.api.GetKeyValue(metadata, b"interop_library_path").decode())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == str(host_ep.resolve()), done.stderr
+
+
 def test_a_release_before_the_interop_api_is_refused(
     host_ep: Path, ort_library: Callable[[str], Path]
 ) -> None:

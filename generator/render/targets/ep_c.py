@@ -105,11 +105,9 @@ def _backend(model: Model, env: TargetEnv, backend: Backend, common: list[str]) 
         "tables": list(_tables(spec)),
         "common_sources": common,
         "backend_sources": sources,
-        "libraries": [],
     }
     if spec.library:
         context["api"] = driver_api(spec)
-        context["libraries"] = ["dl"]
         for template in sorted((env.root / "driver_api").glob("*.j2")):
             sources += [template.stem] if template.stem.endswith(".c") else []
             yield env.output(f"driver_api/{template.name}", f"{folder}/{template.stem}", **context)
