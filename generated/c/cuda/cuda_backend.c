@@ -38,14 +38,15 @@ void gpu_backend_release(GpuContext* context) {
   }
 }
 
-bool gpu_backend_enter(GpuContext* context, GpuScope* scope, EpError* error) {
-  (void)scope;
+bool gpu_enter(GpuContext* context, GpuScope* scope, EpError* error) {
+  scope->device = context->device;
   return GPU_CALL(context->device, error, CtxPushCurrent, context->native);
 }
 
-void gpu_backend_leave(GpuScope* scope) {
+bool gpu_leave(GpuScope* scope, bool good) {
   CUcontext popped = NULL;
   (void)scope->device->driver->api.CtxPopCurrent(&popped);
+  return good;
 }
 
 static bool cuda_has(EpDriverDevice* device, CUdevice_attribute attribute) {

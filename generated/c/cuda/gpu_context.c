@@ -47,24 +47,33 @@ void gpu_context_retain(GpuContext* context) {
 }
 
 void gpu_context_drop(GpuContext* context) {
-  if (atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) == 1) {
+  if (context != NULL &&
+      atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) == 1) {
     gpu_backend_release(context);
     free(context);
   }
 }
 
-bool gpu_enter(GpuContext* context, GpuScope* scope, EpError* error) {
-  scope->device = context->device;
-  return gpu_backend_enter(context, scope, error);
+GpuContext* gpu_context_begin(EpDriverDevice* device, GpuScope* scope, EpError* error) {
+  GpuContext* context = gpu_context_acquire(device, error);
+  if (context != NULL && !gpu_enter(context, scope, error)) {
+    gpu_context_drop(context);
+    return NULL;
+  }
+  return context;
+}
+
+bool gpu_context_end(GpuContext* context, GpuScope* scope, bool good) {
+  (void)gpu_leave(scope, good);
+  if (!good) {
+    gpu_context_drop(context);
+  }
+  return good;
 }
 
 bool gpu_enter_to_release(GpuContext* context, GpuScope* scope) {
   EpError ignored;
   return gpu_enter(context, scope, &ignored) || gpu_enter(context, scope, &ignored);
-}
-
-void gpu_leave(GpuScope* scope) {
-  gpu_backend_leave(scope);
 }
 
 #if ORT_API_VERSION >= 25
@@ -136,9 +145,7 @@ bool ep_driver_graphics_deinit(EpDriverDevice* device, EpError* error) {
   device->graphics = NULL;
   device->graphics_on = false;
   ep_mutex_unlock(&device->mutex);
-  if (context != NULL) {
-    gpu_context_drop(context);
-  }
+  gpu_context_drop(context);
   return good;
 }
 

@@ -48,7 +48,7 @@ void gpu_staging_destroy(EpDriverDevice* device) {
   }
   gpu_staging_free_all(device->staging);
   device->staging = NULL;
-  gpu_leave(&scope);
+  (void)gpu_leave(&scope, true);
 }
 
 /* Takes the smallest free buffer that is large enough; if none is, takes out what is too much to
@@ -179,27 +179,18 @@ static bool gpu_copy_waiting(EpDriverDevice* device, EpCopyKind kind, void* dest
 
 bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
                     void* destination, const void* source, size_t bytes, EpError* error) {
-  GpuContext* context = NULL;
   GpuScope scope;
-  if (stream != NULL) {
-    context = stream->context;
-    gpu_context_retain(context);
-  } else {
-    context = gpu_context_acquire(device, error);
-  }
-  bool good = context != NULL && gpu_enter(context, &scope, error);
-  if (good) {
-    if (stream == NULL) {
-      good = gpu_copy_waiting(device, kind, destination, source, bytes, error);
-    } else if (kind == EP_COPY_DEVICE_TO_DEVICE) {
-      good = gpu_copy_plain(device, stream->native, kind, destination, source, bytes, error);
-    } else {
-      good = gpu_copy_staged(device, stream->native, kind, destination, source, bytes, error);
-    }
-    gpu_leave(&scope);
-  }
-  if (context != NULL) {
+  if (stream == NULL) {
+    GpuContext* context = gpu_context_begin(device, &scope, error);
+    bool good = context != NULL && gpu_leave(&scope, gpu_copy_waiting(device, kind, destination,
+                                                                      source, bytes, error));
     gpu_context_drop(context);
+    return good;
   }
-  return good;
+  if (!gpu_enter(stream->context, &scope, error)) {
+    return false;
+  }
+  bool staged = kind != EP_COPY_DEVICE_TO_DEVICE;
+  return gpu_leave(&scope, (staged ? gpu_copy_staged : gpu_copy_plain)(
+                               device, stream->native, kind, destination, source, bytes, error));
 }

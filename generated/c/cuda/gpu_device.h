@@ -45,6 +45,7 @@ struct EpDriverDevice {
   char name[GPU_NAME_CAPACITY];
   char bus_id[GPU_BUS_ID_CAPACITY];
   EpRegistry allocations; /**< Of ep_driver_alloc(); the value is the GpuContext. */
+  atomic_uint probes;     /**< The backend's: what it has found out once. */
   EpMutex mutex;          /**< Guards the rest; work that it is held for does not wait. */
   GpuContext* primary;    /**< Null until first needed. */
   GpuContext* graphics;   /**< That of new objects while graphics interop is on, or null. */
@@ -83,14 +84,15 @@ void gpu_driver_drop(EpDriver* driver);
 GpuContext* gpu_context_acquire(EpDriverDevice* device, EpError* error);
 /** Adds a reference. */
 void gpu_context_retain(GpuContext* context);
-/** Drops a reference, and with the last one the context. */
+/** Drops a reference, and with the last one the context. Null is ignored. */
 void gpu_context_drop(GpuContext* context);
-/** Makes `context` current on this thread until gpu_leave(); false if the driver refuses. */
-bool gpu_enter(GpuContext* context, GpuScope* scope, EpError* error);
-/** The same for the release of an object, which must not be given up for one refusal. */
+/** gpu_context_acquire() and gpu_enter(). */
+GpuContext* gpu_context_begin(EpDriverDevice* device, GpuScope* scope, EpError* error);
+/** Ends what gpu_context_begin() began: leaves, and drops the reference if it has no object after
+ *  all. @return good */
+bool gpu_context_end(GpuContext* context, GpuScope* scope, bool good);
+/** gpu_enter() for the release of an object, which must not be given up for one refusal. */
 bool gpu_enter_to_release(GpuContext* context, GpuScope* scope);
-/** Makes current what was so before. */
-void gpu_leave(GpuScope* scope);
 
 /** Releases `object` of `context`, which is current if the driver lets it. */
 typedef void GpuRelease(GpuContext* context, void* object);
@@ -109,10 +111,10 @@ void gpu_backend_identify(EpDriverDevice* device);
 bool gpu_backend_retain(EpDriverDevice* device, void** native, EpError* error);
 /** Gives the context up. */
 void gpu_backend_release(GpuContext* context);
-/** gpu_enter(). */
-bool gpu_backend_enter(GpuContext* context, GpuScope* scope, EpError* error);
-/** gpu_leave(). */
-void gpu_backend_leave(GpuScope* scope);
+/** Makes `context` current on this thread until gpu_leave(); false if the driver refuses. */
+bool gpu_enter(GpuContext* context, GpuScope* scope, EpError* error);
+/** Makes current what was so before. @return good */
+bool gpu_leave(GpuScope* scope, bool good);
 /** Whether `device` imports memory of `type`, a host allocation included. */
 bool gpu_backend_imports_memory(EpDriverDevice* device, const EpHandleType* type);
 /** Whether `device` imports semaphores of `type`. */

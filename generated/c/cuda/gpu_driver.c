@@ -52,12 +52,8 @@ static bool gpu_device_open(EpDriver* driver, size_t index, EpError* error) {
 
 static void gpu_device_close(EpDriverDevice* device) {
   gpu_staging_destroy(device);
-  if (device->graphics != NULL) {
-    gpu_context_drop(device->graphics);
-  }
-  if (device->primary != NULL) {
-    gpu_context_drop(device->primary);
-  }
+  gpu_context_drop(device->graphics);
+  gpu_context_drop(device->primary);
   ep_registry_destroy(&device->allocations);
   ep_mutex_destroy(&device->mutex);
 }

@@ -12,27 +12,19 @@ struct EpDriverMemory {
 
 void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
   EpError ignored;
-  GpuContext* context = gpu_context_acquire(device, &ignored);
+  GpuScope scope;
+  GpuContext* context = gpu_context_begin(device, &scope, &ignored);
   if (context == NULL) {
     return NULL;
   }
   GpuAddress address = 0;
-  GpuScope scope;
-  bool good = gpu_enter(context, &scope, &ignored);
-  if (good) {
-    good = GPU_CALL(device, &ignored, MemAlloc, &address, bytes);
-    void* memory = (void*)(uintptr_t)address;
-    if (good && !ep_registry_add(&device->allocations, memory, (uintptr_t)context)) {
-      (void)device->driver->api.MemFree(address);
-      good = false;
-    }
-    gpu_leave(&scope);
+  bool good = GPU_CALL(device, &ignored, MemAlloc, &address, bytes);
+  void* memory = (void*)(uintptr_t)address;
+  if (good && !ep_registry_add(&device->allocations, memory, (uintptr_t)context)) {
+    (void)device->driver->api.MemFree(address);
+    good = false;
   }
-  if (!good) {
-    gpu_context_drop(context);
-    return NULL;
-  }
-  return (void*)(uintptr_t)address;
+  return gpu_context_end(context, &scope, good) ? memory : NULL;
 }
 
 static void gpu_memory_free(GpuContext* context, void* object) {
@@ -117,10 +109,10 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
   if (memory == NULL) {
     return gpu_out_of_memory(error);
   }
-  memory->offset = request->offset_bytes;
-  memory->context = gpu_context_acquire(device, error);
   GpuScope scope;
-  bool good = memory->context != NULL && gpu_enter(memory->context, &scope, error);
+  memory->offset = request->offset_bytes;
+  memory->context = gpu_context_begin(device, &scope, error);
+  bool good = memory->context != NULL;
   if (good) {
     switch (request->type->kind) {
       case EP_NATIVE_FD:
@@ -133,12 +125,9 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
         good = gpu_memory_register(memory, request, error);
         break;
     }
-    gpu_leave(&scope);
+    (void)gpu_context_end(memory->context, &scope, good);
   }
   if (!good) {
-    if (memory->context != NULL) {
-      gpu_context_drop(memory->context);
-    }
     free(memory);
     return false;
   }

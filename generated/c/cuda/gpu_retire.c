@@ -27,7 +27,7 @@ static void gpu_marks_destroy(GpuMarks* marks) {
     GpuScope scope;
     if (gpu_enter_to_release(context, &scope)) {
       (void)context->device->driver->api.EventDestroy(marks->marks[i].event);
-      gpu_leave(&scope);
+      (void)gpu_leave(&scope, true);
     }
     gpu_context_drop(context);
   }
@@ -63,11 +63,8 @@ static GpuMarks* gpu_marks_create(EpDriverDevice* device, EpError* error) {
   bool good = marks != NULL || gpu_out_of_memory(error);
   for (EpDriverStream* stream = device->streams; good && stream != NULL; stream = stream->next) {
     GpuScope scope;
-    good = gpu_enter(stream->context, &scope, error);
-    if (good) {
-      good = gpu_mark(marks, stream, error);
-      gpu_leave(&scope);
-    }
+    good = gpu_enter(stream->context, &scope, error) &&
+           gpu_leave(&scope, gpu_mark(marks, stream, error));
   }
   ep_mutex_unlock(&device->mutex);
   if (!good && marks != NULL) {
@@ -86,7 +83,7 @@ static bool gpu_marks_wait(const GpuMarks* marks, EpError* error) {
     good = entered && GPU_CALL(context->device, error, EventSynchronize, marks->marks[i].event) &&
            good;
     if (entered) {
-      gpu_leave(&scope);
+      (void)gpu_leave(&scope, true);
     }
   }
   return good;
@@ -107,7 +104,7 @@ static void gpu_release_now(GpuContext* context, GpuRelease* release, void* obje
   bool entered = gpu_enter_to_release(context, &scope);
   release(context, object);
   if (entered) {
-    gpu_leave(&scope);
+    (void)gpu_leave(&scope, true);
   }
   gpu_context_drop(context);
 }

@@ -25,17 +25,12 @@ bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type
   } else {
     handle.handle.win32.handle = native.handle;
   }
-  semaphore->context = gpu_context_acquire(device, error);
   GpuScope scope;
-  bool good = semaphore->context != NULL && gpu_enter(semaphore->context, &scope, error);
-  if (good) {
-    good = GPU_CALL(device, error, ImportExternalSemaphore, &semaphore->native, &handle);
-    gpu_leave(&scope);
-  }
-  if (!good) {
-    if (semaphore->context != NULL) {
-      gpu_context_drop(semaphore->context);
-    }
+  semaphore->context = gpu_context_begin(device, &scope, error);
+  if (semaphore->context == NULL ||
+      !gpu_context_end(
+          semaphore->context, &scope,
+          GPU_CALL(device, error, ImportExternalSemaphore, &semaphore->native, &handle))) {
     free(semaphore);
     return false;
   }
@@ -59,13 +54,9 @@ bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stre
   GpuWaitParams parameters = {0};
   parameters.params.fence.value = value;
   GpuScope scope;
-  if (!gpu_enter(stream->context, &scope, error)) {
-    return false;
-  }
-  bool good = GPU_CALL(stream->context->device, error, WaitExternalSemaphoresAsync,
-                       &semaphore->native, &parameters, 1, stream->native);
-  gpu_leave(&scope);
-  return good;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope, GPU_CALL(stream->context->device, error, WaitExternalSemaphoresAsync,
+                                    &semaphore->native, &parameters, 1, stream->native));
 }
 
 bool ep_driver_semaphore_signal(EpDriverSemaphore* semaphore, EpDriverStream* stream,
@@ -73,11 +64,7 @@ bool ep_driver_semaphore_signal(EpDriverSemaphore* semaphore, EpDriverStream* st
   GpuSignalParams parameters = {0};
   parameters.params.fence.value = value;
   GpuScope scope;
-  if (!gpu_enter(stream->context, &scope, error)) {
-    return false;
-  }
-  bool good = GPU_CALL(stream->context->device, error, SignalExternalSemaphoresAsync,
-                       &semaphore->native, &parameters, 1, stream->native);
-  gpu_leave(&scope);
-  return good;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope, GPU_CALL(stream->context->device, error, SignalExternalSemaphoresAsync,
+                                    &semaphore->native, &parameters, 1, stream->native));
 }

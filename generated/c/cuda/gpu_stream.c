@@ -13,17 +13,12 @@ bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** out, EpErr
   if (stream == NULL) {
     return gpu_out_of_memory(error);
   }
-  stream->context = gpu_context_acquire(device, error);
   GpuScope scope;
-  bool good = stream->context != NULL && gpu_enter(stream->context, &scope, error);
-  if (good) {
-    good = GPU_CALL(device, error, StreamCreate, &stream->native, GPU_STREAM_NON_BLOCKING);
-    gpu_leave(&scope);
-  }
-  if (!good) {
-    if (stream->context != NULL) {
-      gpu_context_drop(stream->context);
-    }
+  stream->context = gpu_context_begin(device, &scope, error);
+  if (stream->context == NULL ||
+      !gpu_context_end(
+          stream->context, &scope,
+          GPU_CALL(device, error, StreamCreate, &stream->native, GPU_STREAM_NON_BLOCKING))) {
     free(stream);
     return false;
   }
@@ -74,12 +69,9 @@ EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* nativ
 
 bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
   GpuScope scope;
-  if (!gpu_enter(stream->context, &scope, error)) {
-    return false;
-  }
-  bool good = GPU_CALL(stream->context->device, error, StreamSynchronize, stream->native);
-  gpu_leave(&scope);
-  return good;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope,
+                   GPU_CALL(stream->context->device, error, StreamSynchronize, stream->native));
 }
 
 bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError* error) {
@@ -88,17 +80,12 @@ bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError
   if (event == NULL) {
     return gpu_out_of_memory(error);
   }
-  event->context = gpu_context_acquire(device, error);
   GpuScope scope;
-  bool good = event->context != NULL && gpu_enter(event->context, &scope, error);
-  if (good) {
-    good = GPU_CALL(device, error, EventCreate, &event->native, GPU_EVENT_DISABLE_TIMING);
-    gpu_leave(&scope);
-  }
-  if (!good) {
-    if (event->context != NULL) {
-      gpu_context_drop(event->context);
-    }
+  event->context = gpu_context_begin(device, &scope, error);
+  if (event->context == NULL ||
+      !gpu_context_end(
+          event->context, &scope,
+          GPU_CALL(device, error, EventCreate, &event->native, GPU_EVENT_DISABLE_TIMING))) {
     free(event);
     return false;
   }
@@ -112,7 +99,7 @@ void ep_driver_event_release(EpDriverEvent* event) {
   bool entered = gpu_enter_to_release(event->context, &scope);
   (void)event->context->device->driver->api.EventDestroy(event->native);
   if (entered) {
-    gpu_leave(&scope);
+    (void)gpu_leave(&scope, true);
   }
   gpu_context_drop(event->context);
   free(event);
@@ -120,31 +107,21 @@ void ep_driver_event_release(EpDriverEvent* event) {
 
 bool ep_driver_event_record(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
   GpuScope scope;
-  if (!gpu_enter(stream->context, &scope, error)) {
-    return false;
-  }
-  bool good = GPU_CALL(stream->context->device, error, EventRecord, event->native, stream->native);
-  gpu_leave(&scope);
-  return good;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope, GPU_CALL(stream->context->device, error, EventRecord, event->native,
+                                    stream->native));
 }
 
 bool ep_driver_event_wait(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
   GpuScope scope;
-  if (!gpu_enter(stream->context, &scope, error)) {
-    return false;
-  }
-  bool good =
-      GPU_CALL(stream->context->device, error, StreamWaitEvent, stream->native, event->native, 0);
-  gpu_leave(&scope);
-  return good;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope, GPU_CALL(stream->context->device, error, StreamWaitEvent, stream->native,
+                                    event->native, 0));
 }
 
 bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
   GpuScope scope;
-  if (!gpu_enter(event->context, &scope, error)) {
-    return false;
-  }
-  bool good = GPU_CALL(event->context->device, error, EventSynchronize, event->native);
-  gpu_leave(&scope);
-  return good;
+  return gpu_enter(event->context, &scope, error) &&
+         gpu_leave(&scope,
+                   GPU_CALL(event->context->device, error, EventSynchronize, event->native));
 }

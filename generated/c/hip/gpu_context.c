@@ -1,0 +1,152 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_device.h"
+#include "gpu_interop.h"
+
+/* Takes over `native`; null, with `native` given up, when memory is short. */
+static GpuContext* gpu_context_create(EpDriverDevice* device, void* native, bool graphics,
+                                      EpError* error) {
+  GpuContext* context = malloc(sizeof *context);
+  GpuContext lost = {.device = device, .native = native, .graphics = graphics};
+  if (context == NULL) {
+    gpu_backend_release(&lost);
+    (void)gpu_out_of_memory(error);
+    return NULL;
+  }
+  atomic_init(&context->references, 1);
+  context->device = device;
+  context->native = native;
+  context->graphics = graphics;
+  return context;
+}
+
+GpuContext* gpu_context_acquire(EpDriverDevice* device, EpError* error) {
+  ep_mutex_lock(&device->mutex);
+  GpuContext* context = device->graphics;
+  if (context == NULL && device->primary == NULL) {
+    void* native = NULL;
+    if (gpu_backend_retain(device, &native, error)) {
+      device->primary = gpu_context_create(device, native, false, error);
+    }
+  }
+  if (context == NULL) {
+    context = device->primary;
+  }
+  if (context != NULL) {
+    gpu_context_retain(context);
+  }
+  ep_mutex_unlock(&device->mutex);
+  return context;
+}
+
+void gpu_context_retain(GpuContext* context) {
+  atomic_fetch_add_explicit(&context->references, 1, memory_order_relaxed);
+}
+
+void gpu_context_drop(GpuContext* context) {
+  if (context != NULL &&
+      atomic_fetch_sub_explicit(&context->references, 1, memory_order_acq_rel) == 1) {
+    gpu_backend_release(context);
+    free(context);
+  }
+}
+
+GpuContext* gpu_context_begin(EpDriverDevice* device, GpuScope* scope, EpError* error) {
+  GpuContext* context = gpu_context_acquire(device, error);
+  if (context != NULL && !gpu_enter(context, scope, error)) {
+    gpu_context_drop(context);
+    return NULL;
+  }
+  return context;
+}
+
+bool gpu_context_end(GpuContext* context, GpuScope* scope, bool good) {
+  (void)gpu_leave(scope, good);
+  if (!good) {
+    gpu_context_drop(context);
+  }
+  return good;
+}
+
+bool gpu_enter_to_release(GpuContext* context, GpuScope* scope) {
+  EpError ignored;
+  return gpu_enter(context, scope, &ignored) || gpu_enter(context, scope, &ignored);
+}
+
+#if ORT_API_VERSION >= 25
+
+/* Whether an option, if it is there, names the device; else `error` names both. */
+static bool gpu_option_matches(const OrtApi* api, const OrtKeyValuePairs* options, const char* key,
+                               const char* own, const EpDeviceInfo* info, EpError* error) {
+  const char* given = options == NULL ? NULL : api->GetKeyValue(options, key);
+  if (given == NULL || strcmp(given, own) == 0) {
+    return true;
+  }
+  return ep_fail_argument(error,
+                          "additional_options: %s is '%s', but ep_device is %s, whose %s is '%s'",
+                          key, given, info->name, key, own[0] == '\0' ? "not known" : own);
+}
+
+static bool gpu_is_same_adapter(const EpDeviceInfo* info, const OrtApi* api,
+                                const OrtKeyValuePairs* options, EpError* error) {
+  char uuid[2 * sizeof info->uuid + 1] = "";
+  char luid[24] = "";
+  for (size_t i = 0; info->has_uuid && i < sizeof info->uuid; ++i) {
+    (void)snprintf(uuid + 2 * i, 3, "%02x", (unsigned)info->uuid[i]);
+  }
+  if (info->has_luid) {
+    (void)snprintf(luid, sizeof luid, "%" PRIu64, info->luid);
+  }
+  return gpu_option_matches(api, options, GPU_OPTION_UUID, uuid, info, error) &&
+         gpu_option_matches(api, options, GPU_OPTION_LUID, luid, info, error);
+}
+
+bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
+                             const OrtGraphicsInteropConfig* config, EpError* error) {
+  if (config->graphics_api != ORT_GRAPHICS_API_D3D12 &&
+      config->graphics_api != ORT_GRAPHICS_API_VULKAN) {
+    return ep_fail_argument(error, "OrtGraphicsInteropConfig: graphics_api is %d, which is unknown",
+                            (int)config->graphics_api);
+  }
+  if (!gpu_is_same_adapter(&device->info, api, config->additional_options, error)) {
+    return false;
+  }
+  ep_mutex_lock(&device->mutex);
+  bool good =
+      !device->graphics_on ||
+      ep_fail_argument(error, "ep_device %s has graphics interop already", device->info.name);
+  device->graphics_on = true;
+  ep_mutex_unlock(&device->mutex);
+  if (!good) {
+    return false;
+  }
+  void* native = NULL;
+  GpuContext* context = NULL;
+  good = gpu_backend_graphics(device, api, config, &native, error);
+  if (good && native != NULL) {
+    context = gpu_context_create(device, native, true, error);
+    good = context != NULL;
+  }
+  ep_mutex_lock(&device->mutex);
+  device->graphics_on = good;
+  device->graphics = context;
+  ep_mutex_unlock(&device->mutex);
+  return good;
+}
+
+bool ep_driver_graphics_deinit(EpDriverDevice* device, EpError* error) {
+  ep_mutex_lock(&device->mutex);
+  GpuContext* context = device->graphics;
+  bool good = device->graphics_on ||
+              ep_fail_argument(error, "ep_device %s has no graphics interop", device->info.name);
+  device->graphics = NULL;
+  device->graphics_on = false;
+  ep_mutex_unlock(&device->mutex);
+  gpu_context_drop(context);
+  return good;
+}
+
+#endif

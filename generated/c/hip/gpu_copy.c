@@ -1,0 +1,196 @@
+/*
+ * Copies. Behind an unfinished wait, an asynchronous copy from or to pageable memory blocks the
+ * calling thread until the wait is met, and a thread that would meet it itself never gets there. So
+ * copies on a stream go through pinned buffers: the host's part of the copy is done before the call
+ * returns, or by a function that the stream calls.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_device.h"
+
+/* Buffers that are kept for later copies, at most. */
+#define GPU_STAGING_KEPT ((size_t)64 << 20)
+#define GPU_STAGING_SMALLEST ((size_t)4096)
+
+/* A pinned buffer. Its driver calls need no more than some context of the device. */
+struct GpuStaging {
+  GpuStaging* next; /* In the list of those that are free. */
+  EpDriverDevice* device;
+  void* host;
+  size_t capacity;
+  void* destination; /* Where the stream's function copies to, or null. */
+  size_t bytes;
+};
+
+static GpuAddress gpu_address(const void* pointer) {
+  return (GpuAddress)(uintptr_t)pointer;
+}
+
+static void gpu_staging_free(GpuStaging* staging) {
+  (void)staging->device->driver->api.HostFree(staging->host);
+  free(staging);
+}
+
+/* Frees a list of buffers; a context of the device is current. */
+static void gpu_staging_free_all(GpuStaging* staging) {
+  while (staging != NULL) {
+    GpuStaging* next = staging->next;
+    gpu_staging_free(staging);
+    staging = next;
+  }
+}
+
+void gpu_staging_destroy(EpDriverDevice* device) {
+  GpuScope scope;
+  if (device->primary == NULL || !gpu_enter_to_release(device->primary, &scope)) {
+    return;
+  }
+  gpu_staging_free_all(device->staging);
+  device->staging = NULL;
+  (void)gpu_leave(&scope, true);
+}
+
+/* Takes the smallest free buffer that is large enough; if none is, takes out what is too much to
+ * keep, into `*surplus`. */
+static GpuStaging* gpu_staging_find(EpDriverDevice* device, size_t bytes, GpuStaging** surplus) {
+  GpuStaging** best = NULL;
+  size_t kept = 0;
+  ep_mutex_lock(&device->mutex);
+  for (GpuStaging** link = &device->staging; *link != NULL; link = &(*link)->next) {
+    kept += (*link)->capacity;
+    if ((*link)->capacity >= bytes && (best == NULL || (*link)->capacity < (*best)->capacity)) {
+      best = link;
+    }
+  }
+  GpuStaging* found = best == NULL ? NULL : *best;
+  if (found != NULL) {
+    *best = found->next;
+  } else if (kept > GPU_STAGING_KEPT) {
+    *surplus = device->staging;
+    device->staging = NULL;
+  }
+  ep_mutex_unlock(&device->mutex);
+  return found;
+}
+
+/* A buffer for `bytes` bytes; a context of the device is current. */
+static GpuStaging* gpu_staging_acquire(EpDriverDevice* device, size_t bytes, EpError* error) {
+  GpuStaging* surplus = NULL;
+  GpuStaging* staging = gpu_staging_find(device, bytes, &surplus);
+  gpu_staging_free_all(surplus);
+  if (staging == NULL) {
+    size_t capacity = GPU_STAGING_SMALLEST;
+    while (capacity < bytes && capacity <= SIZE_MAX / 2) {
+      capacity *= 2;
+    }
+    staging = calloc(1, sizeof *staging);
+    if (staging == NULL) {
+      (void)gpu_out_of_memory(error);
+      return NULL;
+    }
+    staging->device = device;
+    staging->capacity = capacity < bytes ? bytes : capacity;
+    if (!GPU_CALL(device, error, HostAlloc, &staging->host, staging->capacity,
+                  GPU_HOST_ALLOC_PORTABLE)) {
+      free(staging);
+      return NULL;
+    }
+  }
+  staging->bytes = bytes;
+  staging->destination = NULL;
+  return staging;
+}
+
+static void gpu_staging_give_back(GpuStaging* staging) {
+  EpDriverDevice* device = staging->device;
+  ep_mutex_lock(&device->mutex);
+  staging->next = device->staging;
+  device->staging = staging;
+  ep_mutex_unlock(&device->mutex);
+}
+
+/* Called by the stream, on a thread of the driver that must not call the driver. */
+static void gpu_staging_arrived(void* argument) {
+  GpuStaging* staging = argument;
+  if (staging->destination != NULL) {
+    memcpy(staging->destination, staging->host, staging->bytes);
+  }
+  gpu_staging_give_back(staging);
+}
+
+/* Enqueues a copy between host and device; the stream's context is current. */
+static bool gpu_copy_staged(EpDriverDevice* device, GpuStream stream, EpCopyKind kind,
+                            void* destination, const void* source, size_t bytes, EpError* error) {
+  GpuStaging* staging = gpu_staging_acquire(device, bytes, error);
+  if (staging == NULL) {
+    return false;
+  }
+  bool good;
+  if (kind == EP_COPY_HOST_TO_DEVICE) {
+    memcpy(staging->host, source, bytes);
+    good = GPU_CALL(device, error, MemcpyHtoDAsync, gpu_address(destination), staging->host, bytes,
+                    stream);
+  } else {
+    staging->destination = destination;
+    good =
+        GPU_CALL(device, error, MemcpyDtoHAsync, staging->host, gpu_address(source), bytes, stream);
+  }
+  if (good && !GPU_CALL(device, error, LaunchHostFunc, stream, gpu_staging_arrived, staging)) {
+    /* The copy is on its way into or out of the buffer. */
+    (void)device->driver->api.StreamSynchronize(stream);
+    good = false;
+  } else if (good) {
+    return true;
+  }
+  gpu_staging_give_back(staging);
+  return good;
+}
+
+/* Enqueues a copy whose host memory the driver may take its time for. */
+static bool gpu_copy_plain(EpDriverDevice* device, GpuStream stream, EpCopyKind kind,
+                           void* destination, const void* source, size_t bytes, EpError* error) {
+  switch (kind) {
+    case EP_COPY_HOST_TO_DEVICE:
+      return GPU_CALL(device, error, MemcpyHtoDAsync, gpu_address(destination),
+                      (void*)(uintptr_t)source, bytes, stream);
+    case EP_COPY_DEVICE_TO_HOST:
+      return GPU_CALL(device, error, MemcpyDtoHAsync, destination, gpu_address(source), bytes,
+                      stream);
+    case EP_COPY_DEVICE_TO_DEVICE:
+      break;
+  }
+  return GPU_CALL(device, error, MemcpyDtoDAsync, gpu_address(destination), gpu_address(source),
+                  bytes, stream);
+}
+
+/* Copies on a stream of its own, and waits. A context of the device is current. */
+static bool gpu_copy_waiting(EpDriverDevice* device, EpCopyKind kind, void* destination,
+                             const void* source, size_t bytes, EpError* error) {
+  GpuStream stream = NULL;
+  if (!GPU_CALL(device, error, StreamCreate, &stream, GPU_STREAM_NON_BLOCKING)) {
+    return false;
+  }
+  bool good = gpu_copy_plain(device, stream, kind, destination, source, bytes, error);
+  good = GPU_CALL(device, error, StreamSynchronize, stream) && good;
+  (void)device->driver->api.StreamDestroy(stream);
+  return good;
+}
+
+bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
+                    void* destination, const void* source, size_t bytes, EpError* error) {
+  GpuScope scope;
+  if (stream == NULL) {
+    GpuContext* context = gpu_context_begin(device, &scope, error);
+    bool good = context != NULL && gpu_leave(&scope, gpu_copy_waiting(device, kind, destination,
+                                                                      source, bytes, error));
+    gpu_context_drop(context);
+    return good;
+  }
+  if (!gpu_enter(stream->context, &scope, error)) {
+    return false;
+  }
+  bool staged = kind != EP_COPY_DEVICE_TO_DEVICE;
+  return gpu_leave(&scope, (staged ? gpu_copy_staged : gpu_copy_plain)(
+                               device, stream->native, kind, destination, source, bytes, error));
+}

@@ -1,0 +1,127 @@
+#include <stdlib.h>
+
+#include "gpu_device.h"
+
+struct EpDriverEvent {
+  GpuContext* context;
+  GpuEvent native;
+};
+
+bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** out, EpError* error) {
+  *out = NULL;
+  EpDriverStream* stream = calloc(1, sizeof *stream);
+  if (stream == NULL) {
+    return gpu_out_of_memory(error);
+  }
+  GpuScope scope;
+  stream->context = gpu_context_begin(device, &scope, error);
+  if (stream->context == NULL ||
+      !gpu_context_end(
+          stream->context, &scope,
+          GPU_CALL(device, error, StreamCreate, &stream->native, GPU_STREAM_NON_BLOCKING))) {
+    free(stream);
+    return false;
+  }
+  ep_mutex_lock(&device->mutex);
+  stream->next = device->streams;
+  device->streams = stream;
+  ep_mutex_unlock(&device->mutex);
+  *out = stream;
+  return true;
+}
+
+static void gpu_stream_destroy(GpuContext* context, void* object) {
+  EpDriverStream* stream = object;
+  EpDriverDevice* device = context->device;
+  ep_mutex_lock(&device->mutex);
+  EpDriverStream** link = &device->streams;
+  while (*link != stream) {
+    link = &(*link)->next;
+  }
+  *link = stream->next;
+  ep_mutex_unlock(&device->mutex);
+  (void)device->driver->api.StreamDestroy(stream->native);
+  free(stream);
+}
+
+void ep_driver_stream_release(EpDriverStream* stream) {
+  EpDriverDevice* device = stream->context->device;
+  ep_mutex_lock(&device->mutex);
+  stream->released = true;
+  ep_mutex_unlock(&device->mutex);
+  /* A busy stream stays known until it is idle: what its work uses must not be freed before. */
+  gpu_retire(stream->context, gpu_stream_destroy, stream);
+}
+
+void* ep_driver_stream_native(EpDriverStream* stream) {
+  return stream->native;
+}
+
+EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* native) {
+  ep_mutex_lock(&device->mutex);
+  EpDriverStream* stream = device->streams;
+  while (stream != NULL && (stream->released || stream->native != native)) {
+    stream = stream->next;
+  }
+  ep_mutex_unlock(&device->mutex);
+  return stream;
+}
+
+bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
+  GpuScope scope;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope,
+                   GPU_CALL(stream->context->device, error, StreamSynchronize, stream->native));
+}
+
+bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError* error) {
+  *out = NULL;
+  EpDriverEvent* event = calloc(1, sizeof *event);
+  if (event == NULL) {
+    return gpu_out_of_memory(error);
+  }
+  GpuScope scope;
+  event->context = gpu_context_begin(device, &scope, error);
+  if (event->context == NULL ||
+      !gpu_context_end(
+          event->context, &scope,
+          GPU_CALL(device, error, EventCreate, &event->native, GPU_EVENT_DISABLE_TIMING))) {
+    free(event);
+    return false;
+  }
+  *out = event;
+  return true;
+}
+
+/* The driver itself keeps what enqueued waits need. */
+void ep_driver_event_release(EpDriverEvent* event) {
+  GpuScope scope;
+  bool entered = gpu_enter_to_release(event->context, &scope);
+  (void)event->context->device->driver->api.EventDestroy(event->native);
+  if (entered) {
+    (void)gpu_leave(&scope, true);
+  }
+  gpu_context_drop(event->context);
+  free(event);
+}
+
+bool ep_driver_event_record(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
+  GpuScope scope;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope, GPU_CALL(stream->context->device, error, EventRecord, event->native,
+                                    stream->native));
+}
+
+bool ep_driver_event_wait(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
+  GpuScope scope;
+  return gpu_enter(stream->context, &scope, error) &&
+         gpu_leave(&scope, GPU_CALL(stream->context->device, error, StreamWaitEvent, stream->native,
+                                    event->native, 0));
+}
+
+bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
+  GpuScope scope;
+  return gpu_enter(event->context, &scope, error) &&
+         gpu_leave(&scope,
+                   GPU_CALL(event->context->device, error, EventSynchronize, event->native));
+}

@@ -1,0 +1,26 @@
+/* What the simulations of CUDA and HIP share, and what each adds. */
+#ifndef SIM_GPU_H_
+#define SIM_GPU_H_
+
+#include "mock_record.h"
+#include "mock_sim.h"
+
+/* Results that the simulation gives. Their values are those of both drivers. */
+#define SIM_INVALID_VALUE ((GpuResult)1)
+#define SIM_OUT_OF_MEMORY ((GpuResult)2)
+#define SIM_INVALID_DEVICE ((GpuResult)101)
+#define SIM_INVALID_CONTEXT ((GpuResult)201)
+#define SIM_INVALID_HANDLE ((GpuResult)400)
+#define SIM_ALREADY_REGISTERED ((GpuResult)712)
+#define SIM_NOT_SUPPORTED ((GpuResult)801)
+
+/** Whether the calling thread has what the driver's calls need to be current; if not, that is an
+ *  offence of `call`. The backend's. */
+bool sim_has_context(const char* call);
+/** Enqueues a copy. `host` is the host's side, null if there is none. */
+GpuResult sim_copy(void* destination, const void* source, size_t bytes, const void* host,
+                   GpuStream stream);
+/** How many devices there are. */
+int sim_device_count(void);
+
+#endif /* SIM_GPU_H_ */
