@@ -49,6 +49,7 @@ run_ep() {
 
 failed=0
 run_ep cuda "cuda EP" 0 || { echo "cuda: FAILED"; failed=1; }
+run_ep vulkan "vulkan EP" 0 || { echo "vulkan: FAILED"; failed=1; }
 
 cuda_home=${CUDA_HOME:-/usr/local/cuda}
 if [ -f "$cuda_home/include/cuda.h" ]; then
