@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,10 @@ def library_fixture() -> str:
 
 @pytest.fixture(scope="session", name="host_ep")
 def host_ep_fixture(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The host EP, built once."""
+    """The host EP, built once; ``LAYER_EP`` names a binary that others share."""
+    given = os.environ.get("LAYER_EP")
+    if given:
+        return given
     need_tool("make")
     return str(Tree(Path(GENERATED)).make(tmp_path_factory.mktemp("host-ep")))
 
