@@ -15,7 +15,8 @@
 
 #define DELAY_MS 200
 #define AHEAD 8
-#define SLOW_FRAMES 2 /* Those of the ordering proof, before the others. */
+#define LATE_FRAMES 2                 /* Those of the ordering proof, before the others. */
+#define SLOW_FRAMES (LATE_FRAMES + 2) /* With those of the proof about freed memory. */
 
 /* What the EP logs about copies. */
 static struct {
@@ -173,6 +174,43 @@ static void late_producer(Rig* rig, uint32_t frame) {
   CHECK(vulkan_saw(rig->app, frame));
 }
 
+/* Memory is freed behind one frame, and its turn comes while the next frame waits: a thread that must
+ * still call the driver to get that frame going is not held up. */
+static void free_behind_work(Rig* rig, uint32_t frame) {
+  const Client* client = &rig->client;
+  OrtAllocator* allocator = NULL;
+  OK(client,
+     client->api->CreateSharedAllocator(client->env, client->device, OrtDeviceMemoryType_DEFAULT,
+                                        OrtDeviceAllocator, NULL, &allocator));
+  void* memory = allocator->Alloc(allocator, 1 << 20);
+  CHECK(memory != NULL);
+  (void)infer(rig, frame);
+  double start = client_now_ms();
+  allocator->Free(allocator, memory);
+  row("free behind a frame: host time of Free [us]", "%10.1f", (client_now_ms() - start) * 1e3);
+  (void)infer(rig, frame + 1);
+  vulkan_produce(rig->app, frame, 2 * (uint64_t)frame, 2 * (uint64_t)frame + 1);
+  CHECK(vulkan_wait(rig->app, 2 * (uint64_t)frame + 2, 10000));
+  client_sleep_ms(100);
+  start = client_now_ms();
+  OrtSyncStream* stream = NULL;
+  OK(client, client->api->CreateSyncStreamForEpDevice(client->device, NULL, &stream));
+  client->api->ReleaseSyncStream(stream);
+  memory = allocator->Alloc(allocator, 1 << 20);
+  CHECK(memory != NULL);
+  row("driver calls while the next frame waits [ms]", "%10.3f", client_now_ms() - start);
+  vulkan_produce(rig->app, frame + 1, 2 * (uint64_t)frame + 2, 2 * (uint64_t)frame + 3);
+  CHECK(vulkan_wait(rig->app, 2 * (uint64_t)frame + 4, 10000));
+  allocator->Free(allocator, memory);
+  OK(client,
+     client->api->ReleaseSharedAllocator(client->env, client->device, OrtDeviceMemoryType_DEFAULT));
+  for (uint32_t i = frame; i < frame + 2; ++i) {
+    vulkan_consume(rig->app, i, 2 * (uint64_t)i + 2);
+  }
+  vulkan_rest(rig->app);
+  CHECK(vulkan_saw(rig->app, frame + 1));
+}
+
 static void all_frames(Rig* rig, uint32_t first, uint32_t end) {
   uint32_t frames = end - first;
   double* host = calloc(frames, sizeof *host);
@@ -223,9 +261,10 @@ int main(int argc, char** argv) {
   row("same GPU by UUID (1 is yes)", "%10.0f",
       strcmp(vulkan_uuid(rig.app), metadata(&rig.client, "UUID")) == 0);
   row("bytes of a frame, each way", "%10.0f", (double)half);
-  for (uint32_t i = 0; i < SLOW_FRAMES; ++i) {
+  for (uint32_t i = 0; i < LATE_FRAMES; ++i) {
     late_producer(&rig, i);
   }
+  free_behind_work(&rig, LATE_FRAMES);
   all_frames(&rig, SLOW_FRAMES, frames);
   if (count) {
     row("the EP's copies on the device (one of Identity each Run)", "%10.0f",

@@ -42,9 +42,9 @@ run_ep() {
     -I"$generated/c/host" -I"$generated/c/vulkan" -I"$root/tests/c" -I"$here" "$here/frames.c" \
     "$here/vulkan_app.c" "$root/tests/c/client.c" -o "$build/frames" -ldl || return 1
   say "$label: $frames frames of $half bytes"
-  "$build/frames" "$ort" "$build/$ep/libort_interop_$ep.so" "$name" "$frames" "$half" "$any" 0 || return 1
+  timeout 120 "$build/frames" "$ort" "$build/$ep/libort_interop_$ep.so" "$name" "$frames" "$half" "$any" 0 || return 1
   say "$label: the EP's copies, counted over 50 frames"
-  "$build/frames" "$ort" "$build/$ep/libort_interop_$ep.so" "$name" 50 "$half" "$any" 1 || return 1
+  timeout 120 "$build/frames" "$ort" "$build/$ep/libort_interop_$ep.so" "$name" 50 "$half" "$any" 1 || return 1
 }
 
 failed=0
