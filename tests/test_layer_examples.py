@@ -1,0 +1,47 @@
+"""The examples of the Python layer, each run as a user would."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from layer_fixtures import host_ep_fixture, library_fixture  # noqa: F401
+from layer_rig import RELEASE, ROOT
+
+pytest.importorskip("numpy")
+
+
+def example(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(Path(ROOT) / "examples" / name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_frame_loop(library: str, host_ep: str) -> None:
+    done = example("frame_loop.py", host_ep, "--library", library, "--frames", "300")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Report(version='{RELEASE}', frames=300, wrong=0, seconds=")
+
+
+def test_dlpack_arrays(library: str, host_ep: str) -> None:
+    done = example("dlpack_arrays.py", host_ep, "--library", library)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout in {
+        "{'numpy': 32.0, 'torch': None}\n",
+        "{'numpy': 32.0, 'torch': 32.0}\n",
+    }
+
+
+def test_adapter_matching(library: str, host_ep: str) -> None:
+    done = example("adapter_matching.py", host_ep, "--library", library)
+    assert (done.returncode, done.stderr) == (0, "")
+    cpu, host = sorted(done.stdout.splitlines())
+    assert cpu.startswith("CPUExecutionProvider (LUID None") and cpu.endswith("imports nothing")
+    assert "by 'map'; imports MEMORY_OPAQUE_FD" in host
+    assert host.endswith("VK_TIMELINE_SEMAPHORE_OPAQUE_FD")
+    uuid = host.partition("UUID ")[2].partition(")")[0]
+    found = example("adapter_matching.py", host_ep, "--library", library, "--uuid", uuid)
+    assert found.stdout.splitlines() == [host]
+    none = example("adapter_matching.py", host_ep, "--library", library, "--luid", "7")
+    assert none.returncode == 1 and none.stderr.startswith("error: 0 devices have")
