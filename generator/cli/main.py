@@ -21,6 +21,7 @@ _COMMANDS = {
     "lint-docs": "Find faults in the documentation comments of a header.",
     "record": "Keep the facts of a header as a recorded release.",
     "rules": "List or explain the rules of the findings.",
+    "scaffold": "Start the project of a plugin EP of your own.",
     "schema": "Print the JSON schema of the spec files.",
     "update": "Write into the spec what a newer header has beyond it.",
 }
