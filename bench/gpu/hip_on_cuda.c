@@ -51,8 +51,13 @@ static hipError_t retain(CUcontext* context, CUdevice device) {
   CU(cuDevicePrimaryCtxRetain, context, device);
 }
 
-static hipError_t set_current(CUcontext context) {
-  CU(cuCtxSetCurrent, context);
+static hipError_t push(CUcontext context) {
+  CU(cuCtxPushCurrent, context);
+}
+
+static hipError_t pop(void) {
+  CUcontext context = NULL;
+  CU(cuCtxPopCurrent, &context);
 }
 
 static CUdeviceptr pointer(const void* address) {
@@ -94,7 +99,15 @@ static hipError_t make_current(int device) {
   if (contexts[device] == NULL) {
     result = retain(&contexts[device], device);
   }
-  return result == hipSuccess ? set_current(contexts[device]) : result;
+  static _Thread_local bool pushed;
+  if (result == hipSuccess && pushed) {
+    result = pop();
+  }
+  if (result == hipSuccess) {
+    result = push(contexts[device]);
+    pushed = result == hipSuccess;
+  }
+  return result;
 }
 
 hipError_t hipGetDevice(int* device) {
