@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import ort_interop_gen
 import pytest
 from header_synth import synthesise
 from ort_interop_gen.drift import Severity
@@ -193,3 +195,13 @@ def test_the_command_exits_with_the_same_codes(clean: Path, tmp_path: Path) -> N
     done = run(tmp_path / "nothing.h")
     assert done.returncode == NOT_CHECKED
     assert "nothing.h" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_package_behind_a_link_reads_the_same(clean: Path, tmp_path: Path) -> None:
+    """Where site-packages or a home folder is a link, the package's own stubs are still its own."""
+    (tmp_path / "ort_interop_gen").symlink_to(Path(ort_interop_gen.__file__).parent)
+    start = "import sys; from ort_interop_gen.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, "check", "--header", str(clean)]
+    environ = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ)
+    assert (done.returncode, done.stderr) == (CLEAN, ""), done.stdout + done.stderr

@@ -230,14 +230,20 @@ def test_an_interrupt_leaves_nothing_or_everything(tmp_path: Path) -> None:
     [
         (("generate", "--spec-dir", "nowhere"), "nowhere"),
         (("generate", "--header", "nowhere.h"), "no such header"),
-        (("generate", "--templates", "nowhere"), "nowhere"),
+        (("generate", "--spec-dir", os.devnull), "no interop_api.yaml in this folder"),
+        (("generate", "--spec-dir", TEMPLATES), "no interop_api.yaml in this folder"),
+        (("generate", "--templates", "nowhere"), "no .clang-format in this folder"),
+        (("generate", "--templates", SPEC), "no .clang-format in this folder"),
+        (("generate", "--out", ""), "'.' for the present folder"),
         (("generate", "--no-such-option"), "no-such-option"),
         (("no-such-command",), "no-such-command"),
         (("check", "--header", "nowhere.h"), "nowhere.h"),
         (("check",), "header"),
     ],
 )
-def test_bad_command_lines_exit_2(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_bad_command_lines_exit_2(
+    tmp_path: Path, arguments: tuple[str | Path, ...], message: str
+) -> None:
     done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
@@ -309,6 +315,18 @@ def test_a_run_with_nothing_to_do_loads_no_heavy_module(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRON)
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
     assert "nothing has changed" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [("schema",), ("generate", "--check", "--out", "none")])
+def test_a_full_disk_is_no_traceback(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ort_interop_gen", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=ENVIRON
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the output cannot be written"), done.stderr
 
 
 def test_a_closed_pipe_is_no_traceback(out: Path) -> None:

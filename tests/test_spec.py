@@ -114,6 +114,21 @@ BAD = [
     ("an alias used", "  - {name: Paint, since: 24}", "  - &p {name: Paint, since: 24}\n  - *p", "9:", "aliases are not accepted", ""),
     ("custom tag", "name: Color", "name: !!python/name:os.system ''", "3:", "", ""),
     ("not YAML", "opaque:", "opaque: [", "9:", "not valid YAML", ""),
+    ("a C++ keyword", "int32_t y", "int32_t class", "15:", "'class' is a C++ keyword", "another name"),
+    ("a Python keyword", "int32_t y", "int32_t lambda", "15:", "'lambda' is a Python keyword", "another name"),
+    ("a C++ keyword of a parameter", "Paint* paint", "Paint* new", "31:", "'new' is a C++ keyword", "another name"),
+    ("a type named as an enumerator", "name: COLOR_RED", "name: Paint", "6:9", "duplicate name 'Paint'", "it is also at small.yaml:9:"),
+    ("void by value", "int32_t y", "void y", "15:", "'void' has no values", ""),
+    ("a void parameter", "_In_ Paint* paint", "_In_ void paint", "31:", "'void' has no values", ""),
+    ("an array of nothing", "int32_t y", "int32_t y[0]", "15:", "an array has 1 to", ""),
+    ("an endless array", "int32_t y", "int32_t y[4294967296]", "15:", "an array has 1 to", ""),
+    ("an array without length", "int32_t y", "int32_t y[]", "15:", "an array needs its length", ""),
+    ("a function as a field", "int32_t y", "int32_t y(int)", "15:", "declares a function", "pointer"),
+    ("an array as a result", "returns: int\n", "returns: 'int[2]'\n", "29:", "a function cannot return 'int[2]'", "pointer"),
+    ("unknown SAL", "_In_ Paint* paint", "_Inn_ Paint* paint", "31:", "'_Inn_' is not a SAL annotation", "did you mean '_In_"),
+    ("octal", "value: 1,", "value: 010,", "7:", "'010' is not a plain number", "decimal"),
+    ("sexagesimal", "value: 1,", "value: 1:30,", "7:", "'1:30' is not a plain number", "decimal"),
+    ("a version of another type", "  - name: Point\n", "  - name: Point\n    version_field: x\n", "12:20", "'x' cannot carry the version", "uint32_t"),
     ("two floors", "floor: 24, newest: 26", "floor: 27, newest: 26", "1:", "releases must be ordered", ""),
 ]  # fmt: skip
 
@@ -132,6 +147,8 @@ def test_bad_input_is_named_with_its_place(row):
     assert f"small.yaml:{place}" in shown, shown
     assert message in shown, shown
     assert hint in shown, shown
+    for problem in caught.value.problems:
+        assert problem.loc.line and problem.loc.column and problem.hint, problem
 
 
 def test_all_errors_of_a_file_come_in_one_run():
@@ -142,6 +159,24 @@ def test_all_errors_of_a_file_come_in_one_run():
     assert len(caught.value.problems) == 3
     lines = [p.loc.line for p in caught.value.problems]
     assert lines == sorted(lines)
+
+
+def test_a_fault_of_form_hides_no_fault_of_meaning():
+    """What only the whole file can show is looked for even where one of its elements is refused."""
+    text = SMALL.replace("value: 1, since: 26", "value: 010, sinse: 26")
+    text = text.replace("int32_t y", "int32_t class")
+    text = text.replace("released_by: Table.Dry", "released_by: Table.Wet")
+    text = text.replace("_In_ Paint* paint", "_In_ Pant* paint")
+    with pytest.raises(SpecErrors) as caught:
+        load_texts({"small.yaml": text})
+    found = [(p.loc.line, p.message) for p in caught.value.problems]
+    assert found == [
+        (7, "'010' is not a plain number"),
+        (7, "unknown key 'sinse'"),
+        (15, "'class' is a C++ keyword and cannot name anything"),
+        (31, "unknown type 'Pant'"),
+        (33, "unknown slot 'Table.Wet'"),
+    ], str(caught.value)
 
 
 def test_a_missing_folder_says_what_to_do(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,15 @@ from ..render.data import data_folder
 from ..render.pipeline import Request, Result, check, generate
 from ..render.write import MANIFEST, diff
 from . import options
+
+
+class _Folder(click.Path):
+    """A folder to write to; an empty text, as from an unset variable, is not the present one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("is empty; write '.' for the present folder", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command("generate")
@@ -22,7 +32,7 @@ from . import options
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=_Folder(path_type=Path),
     default="generated",
     show_default=True,
     help="The output folder.",

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 differences were found, 2 the input or the command line is
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ _COMMANDS = {
     "schema": "Print the JSON schema of the spec files.",
     "update": "Write into the spec what a newer header has beyond it.",
 }
+# Windows has no quota error.
+_FULL = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 class _LazyGroup(click.Group):
@@ -63,16 +66,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo("interrupted; nothing was half-written", err=True)
         return 130
     except BrokenPipeError:
-        # The reader has gone: keep the interpreter from writing to it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL and not error.filename:
+            _drop_output()
+            click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+            return 2
         problems = _input_problems(error)
         if problems is None:
             raise
         click.echo("\n".join(problems), err=True)
         click.echo(f"{len(problems)} error{'s' if len(problems) > 1 else ''}", err=True)
         return 2
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from writing once more, at exit, to what takes no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _input_problems(error: Exception) -> list[str] | None:
@@ -85,5 +96,6 @@ def _input_problems(error: Exception) -> list[str] | None:
     if isinstance(error, FactsError):
         return [f"error: {error}"]
     if isinstance(error, OSError) and error.filename:
-        return [f"{error.filename}: error: {error.strerror}"]
+        hint = "check the path and its permissions"
+        return [f"{error.filename}: error: {error.strerror}\n    hint: {hint}"]
     return None

@@ -18,7 +18,7 @@ from ..spec.ctype import is_sal
 from .errors import HeaderError
 
 MAIN_HEADER = "onnxruntime_c_api.h"
-STUBS = Path(__file__).parent / "stubs"
+STUBS = Path(__file__).resolve().parent / "stubs"
 SHADOW = "ort_shadow_"
 """Prefix under which the copies define the macros of :data:`KEPT` and the SAL words."""
 KEPT = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..spec.abi import Location
 from ..spec.problems import Problem
-from .errors import RenderErrors
+from .errors import RenderErrors, render_error
 from .find_header import FoundHeader, find_header
 from .inputs import (
     State,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .target import Output, Target
 
 STYLE = ".clang-format"
+MAIN_FILE = "interop_api.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,16 @@ def check(request: Request) -> Result:
 
 
 def _inputs(request: Request, header: FoundHeader | None) -> str:
+    if not (request.spec_dir / MAIN_FILE).is_file():
+        from ..spec import load_spec
+
+        load_spec(request.spec_dir)  # says what is wrong with the folder
+    if not (request.templates / STYLE).is_file():
+        raise render_error(
+            f"there is no {STYLE} in this folder",
+            "name the templates' folder with --templates",
+            Location(str(request.templates)),
+        )
     files: set[Path] = set()
     if header is not None:
         files = {header.path, *header.path.parent.glob("onnxruntime_*.h")}

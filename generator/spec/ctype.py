@@ -87,6 +87,7 @@ class Width:
 
 
 POINTER_SIZE = 8
+MAX_LENGTH = (1 << 31) - 1
 _MAX_DEPTH = 32
 
 FIXED: dict[str, Width] = {
@@ -186,6 +187,107 @@ C_KEYWORDS = frozenset(
         "_Thread_local",
     ]
 )
+CPP_KEYWORDS = frozenset(
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "bitand",
+        "bitor",
+        "bool",
+        "catch",
+        "char16_t",
+        "char32_t",
+        "class",
+        "compl",
+        "const_cast",
+        "constexpr",
+        "decltype",
+        "delete",
+        "dynamic_cast",
+        "explicit",
+        "export",
+        "false",
+        "friend",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "private",
+        "protected",
+        "public",
+        "reinterpret_cast",
+        "static_assert",
+        "static_cast",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typeid",
+        "typename",
+        "using",
+        "virtual",
+        "wchar_t",
+        "xor",
+        "xor_eq",
+    ]
+)
+"""What is a keyword in C++17 and none in C11; the generated header is read as both."""
+SAL_FAMILIES = frozenset(
+    [
+        "Always",
+        "At",
+        "Check",
+        "COM",
+        "Const",
+        "Deref",
+        "Field",
+        "Frees",
+        "Group",
+        "In",
+        "Inout",
+        "Maybe",
+        "Maybenull",
+        "Maybevalid",
+        "Must",
+        "Null",
+        "Notnull",
+        "Notvalid",
+        "On",
+        "Out",
+        "Outptr",
+        "Outref",
+        "Points",
+        "Post",
+        "Pre",
+        "Prepost",
+        "Printf",
+        "Readable",
+        "Reserved",
+        "Result",
+        "Ret",
+        "Return",
+        "Scanf",
+        "Struct",
+        "Success",
+        "Unchanged",
+        "Use",
+        "Valid",
+        "When",
+        "Writable",
+    ]
+)
+"""The first words of SAL's annotations: ``Outptr`` of ``_Outptr_result_maybenull_``."""
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SAL = re.compile(r"_[A-Z][A-Za-z]*(?:_[a-z]+)*_\Z")
 _TOKEN = re.compile(r"\s*(?:(\.\.\.)|([A-Za-z_][A-Za-z0-9_]*)|(\d+)|(.))", re.S)
@@ -459,6 +561,31 @@ def declare(ctype: CType, name: str = "") -> str:
 def type_text(ctype: CType) -> str:
     """The canonical spelling of a type."""
     return declare(ctype)
+
+
+def unsound(ctype: CType, *, parameter: bool = False) -> str:
+    """Why nothing can be declared with this type, though it can be written; empty if it can be."""
+    match ctype:
+        case Named("void"):
+            return "'void' has no values; only 'void*' can be declared"
+        case Pointer(to):
+            return "" if to == VOID or to == Named("void", True) else unsound(to)
+        case Array(of, length):
+            if length is None and not parameter:
+                return "an array needs its length"
+            if length is not None and not 1 <= length <= MAX_LENGTH:
+                return f"an array has 1 to {MAX_LENGTH} elements"
+            return unsound(of)
+        case FunctionType(returns, params):
+            if isinstance(returns, (Array, FunctionType)):
+                return "a function cannot return an array or a function"
+            found = "" if returns == VOID else unsound(returns)
+            return found or next((reason for p in params if (reason := unsound(p))), "")
+        case Record(_, members):
+            for name, member in members:
+                if reason := unsound(member):
+                    return f"'{name}': {reason}"
+    return ""
 
 
 def names_in(ctype: CType) -> frozenset[str]:

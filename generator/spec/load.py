@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from .backend import BackendSpec
 from .model import Backend, Model, Source
 from .problems import Problem, SpecErrors
 from .resolve import Resolver
-from .schema import SpecFile
+from .schema import INT32_MAX, SpecFile
 from .yamlfile import Document, Path_, parse_yaml, read_yaml
 
 MAIN_FILE = "interop_api.yaml"
@@ -68,8 +69,11 @@ def _shown(path: Path) -> str:
 def _build(documents: list[Document], spec_dir: Path, problems: list[Problem]) -> Model:
     sources: list[Source] = []
     backends: dict[str, Backend] = {}
+    whole = not problems
+    lost: set[str] = set()
     for document in documents:
         path = Path(document.file)
+        problems += document.problems
         try:
             if path.parent.name == "backends":
                 spec = validate(document, BackendSpec)
@@ -78,7 +82,11 @@ def _build(documents: list[Document], spec_dir: Path, problems: list[Problem]) -
                 sources.append(Source(document, validate(document, SpecFile)))
         except SpecErrors as error:
             problems += error.problems
-    if problems:
+            if path.parent.name != "backends":
+                left = _sound_part(document, lost)
+                whole = whole and left is not None
+                sources += [left] if left is not None else []
+    if problems and (not whole or not any(s.file.versions for s in sources)):
         raise SpecErrors(problems)
     with_versions = [s for s in sources if s.file.versions is not None]
     if len(with_versions) != 1:
@@ -92,10 +100,44 @@ def _build(documents: list[Document], spec_dir: Path, problems: list[Problem]) -
         )
     versions = with_versions[0].file.versions
     assert versions is not None
-    problems = Resolver(tuple(sources), backends.values(), versions).run()
+    problems += Resolver(tuple(sources), backends.values(), versions, lost).run()
     if problems:
         raise SpecErrors(problems)
     return Model(tuple(sources), versions, backends)
+
+
+def _sound_part(document: Document, lost: set[str]) -> Source | None:
+    """A file without the elements that its schema refuses, so that the rest can be checked too.
+
+    The names that go with them are added to ``lost``.  None where the fault is not in an element.
+    """
+    try:
+        SpecFile.model_validate(document.value)
+    except ValidationError as error:
+        places = [e["loc"] for e in error.errors(include_url=False)]
+    dropped = {place[:2] for place in places}
+    for path in dropped:
+        if len(path) == 2 and not isinstance(path[1], int):
+            return None
+        item: Any = document.value
+        for step in path:
+            item = item[step]
+        lost.update(_names_in(item))
+    left = document.without(dropped)
+    try:
+        return Source(left, SpecFile.model_validate(left.value))
+    except ValidationError:
+        return None
+
+
+def _names_in(value: Any) -> Iterator[str]:
+    """What a part of a file may have declared."""
+    if isinstance(value, dict):
+        yield from (value[key] for key in ("name", "slot") if isinstance(value.get(key), str))
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _names_in(item)
 
 
 def validate(document: Document, model: type[_M]) -> _M:
@@ -132,18 +174,44 @@ def _problem(document: Document, error: dict[str, Any], model: type[BaseModel]) 
                 _pattern_hint(error["ctx"]["pattern"]),
             )
         case "value_error":
-            return Problem(document.where(path), str(error["ctx"]["error"]))
+            fault = error["ctx"]["error"]
+            return Problem(document.where(path), str(fault), getattr(fault, "hint", ""))
         case kind:
             message = error["msg"][0].lower() + error["msg"][1:]
             shown = f" (found {value!r})" if isinstance(value, (str, int, float, bool)) else ""
-            hint = (
-                "quote it if it is meant as text"
-                if kind == "string_type" and not isinstance(value, (dict, list))
-                else ""
-            )
             return Problem(
-                document.where(path), f"{key}: {message}{shown}" if key else message, hint
+                document.where(path),
+                f"{key}: {message}{shown}" if key else message,
+                _type_hint(kind, value, error.get("ctx", {})),
             )
+
+
+def _type_hint(kind: str, value: Any, context: dict[str, Any]) -> str:
+    """What to write in place of a value of the wrong type or range."""
+    if kind == "string_type" and not isinstance(value, (dict, list)):
+        return "quote it if it is meant as text"
+    if kind == "literal_error":
+        return f"write one of {context['expected']}"
+    bounds = {"less_than_equal": "le", "greater_than_equal": "ge"}
+    if kind in bounds:
+        return (
+            "32-bit values of C enums go from -2147483648 to 2147483647"
+            if abs(context[bounds[kind]]) >= INT32_MAX
+            else "releases are minor numbers: 24 is 1.24"
+        )
+    return _WRITE.get(kind, "see `ort-interop-gen schema` for what may stand here")
+
+
+_WRITE = {
+    "string_type": "write text",
+    "string_too_short": "write something, or leave the key out",
+    "int_type": "write a whole number, without quotes",
+    "bool_type": "write true or false",
+    "list_type": "write a list of '- ' items, or leave the key out",
+    "dict_type": "write 'key: value' lines",
+    "model_type": "write 'key: value' lines",
+    "too_short": "write at least one item",
+}
 
 
 def _pattern_hint(pattern: str) -> str:

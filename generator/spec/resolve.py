@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from .abi import Location
-from .ctype import FIXED, CType, by_value, names_in, parse_declaration, parse_type
+from .ctype import (
+    FIXED,
+    CType,
+    Named,
+    by_value,
+    names_in,
+    parse_declaration,
+    parse_type,
+    type_text,
+)
 from .driver import check_driver, layout_faults
 from .model import Backend, Source, direction_of, field_type, nullable_of
 from .problems import Problem
@@ -41,11 +51,17 @@ class Resolver:
     """Collects every problem of a set of files that each is valid alone."""
 
     def __init__(
-        self, sources: tuple[Source, ...], backends: Iterable[Backend], versions: Versions
+        self,
+        sources: tuple[Source, ...],
+        backends: Iterable[Backend],
+        versions: Versions,
+        lost: AbstractSet[str] = frozenset(),
     ) -> None:
+        """``lost`` names what faulty elements declare that are not among the sources."""
         self.sources = sources
         self.backends = tuple(backends)
         self.versions = versions
+        self.lost = lost
         self.problems: list[Problem] = []
         self.types: dict[str, _Known] = {}
         self.slots: dict[str, FunctionSpec] = {}
@@ -54,6 +70,7 @@ class Resolver:
     def run(self) -> list[Problem]:
         for source in self.sources:
             self._collect(source)
+        self._one_namespace()
         for source in self.sources:
             for at, struct in enumerate(source.file.structs):
                 self._struct(source, struct, ("structs", at))
@@ -78,6 +95,30 @@ class Resolver:
 
     def report(self, source: Source | Backend, path: Path_, message: str, hint: str = "") -> None:
         self.problems.append(Problem(source.document.where(path), message, hint))
+
+    def unknown(
+        self, source: Source | Backend, path: Path_, name: str, message: str, known: Iterable[str]
+    ) -> None:
+        """Report a reference to nothing, unless to what another error has taken away."""
+        if not self.lost.isdisjoint((name, name.partition(".")[0])):
+            return
+        hint = _close(name, known) or "correct the name, or declare it"
+        self.report(source, path, message, hint)
+
+    def _one_namespace(self) -> None:
+        """C has one space of names for types, enumerators, functions and what macros replace."""
+        seen = {name: known.loc for name, known in self.types.items()}
+        found = [(name, known.loc) for name, known in self.constants.items()]
+        for source in self.sources:
+            for section in ("functions", "macros"):
+                for at, element in enumerate(getattr(source.file, section)):
+                    found.append((element.name, source.document.where((section, at, "name"))))
+        for name, loc in found:
+            if name in seen:
+                self.problems.append(
+                    Problem(loc, f"duplicate name '{name}'", f"it is also at {seen[name]}")
+                )
+            seen.setdefault(name, loc)
 
     def _collect(self, source: Source) -> None:
         for section in _BY_NAME:
@@ -122,12 +163,14 @@ class Resolver:
                             (*path, "renamed"),
                             f"'{constant.name}' was renamed in 1.{constant.renamed.release}, "
                             f"but exists only since 1.{since}",
+                            "a new name comes after the release that brought the element",
                         )
                     if constant.renamed.name in self.constants:
                         self.report(
                             source,
                             (*path, "renamed", "name"),
                             f"duplicate name '{constant.renamed.name}'",
+                            f"it is also at {self.constants[constant.renamed.name].loc}",
                         )
                     self.constants[constant.renamed.name] = self.constants[constant.name]
                 self._alias(source, constant, seen, path)
@@ -136,16 +179,8 @@ class Resolver:
             for member in struct.fields:
                 if isinstance(member, SlotSpec):
                     self.slots.setdefault(f"{struct.name}.{member.slot}", member)
-        exports = {e.name for s in self.sources for e in s.file.functions}
         for at, export in enumerate(source.file.functions):
             self._since(source, export.since, ("functions", at, "since"))
-            if export.name in self.types or sum(
-                e.name == export.name for e in source.file.functions[:at]
-            ):
-                self.report(source, ("functions", at, "name"), f"duplicate name '{export.name}'")
-        for at, macro in enumerate(source.file.macros):
-            if macro.name in exports or macro.name in self.constants:
-                self.report(source, ("macros", at, "name"), f"duplicate name '{macro.name}'")
 
     def _alias(
         self, source: Source, constant: ConstantSpec, seen: dict[str, int], path: Path_
@@ -157,14 +192,15 @@ class Resolver:
                         _close(constant.alias_of, seen))  # fmt: skip
         elif constant.alias_of is not None and seen[constant.alias_of] != constant.value:
             self.report(source, (*path, "value"), f"'{constant.name}' is {constant.value}, but '{constant.alias_of}', "
-                        f"whose alias it is, is {seen[constant.alias_of]}")  # fmt: skip
+                        f"whose alias it is, is {seen[constant.alias_of]}",
+                        "correct one of the two values, or remove 'alias_of'")  # fmt: skip
         elif constant.alias_of is None and twin is not None:
             self.report(source, (*path, "value"), f"'{constant.name}' has the value {constant.value} of '{twin}'",
                         f"correct the value, or write 'alias_of: {twin}' if both are meant")  # fmt: skip
 
     def _name(self, source: Source, name: str, known: _Known, path: Path_) -> None:
         if name in BUILT_IN:
-            self.report(source, (*path, "name"), f"'{name}' is a built-in type")
+            self.report(source, (*path, "name"), f"'{name}' is a built-in type", "use another name")
         elif name in self.types:
             other = self.types[name]
             self.report(
@@ -221,6 +257,12 @@ class Resolver:
             else:
                 key = "union" if member.union else "field"
                 self._uses(source, field_type(member)[1], since, (*here, key))
+        version = struct.version_field
+        carrier = struct.fields[names[version]] if version in names else None
+        if isinstance(carrier, FieldSpec) and field_type(carrier)[1] != Named("uint32_t"):
+            declared = type_text(field_type(carrier)[1])
+            self.report(source, (*path, "version_field"), f"'{version}' cannot carry the version: its type is "
+                        f"'{declared}'", "versions are of type uint32_t")  # fmt: skip
         if struct.version_field is not None and struct.version_field not in names:
             self.report(
                 source, (*path, "version_field"), f"'{struct.name}' has no field '{struct.version_field}'",
@@ -241,7 +283,7 @@ class Resolver:
                 self._uses(source, parse_declaration(text).type, since, here)
             name = parse_declaration(texts[0]).name
             if name and name in names:
-                self.report(source, here, f"duplicate parameter '{name}'")
+                self.report(source, here, f"duplicate parameter '{name}'", "use another name")
             names[name] = texts[0]
             if isinstance(item, ParamSpec):
                 self._param(source, item, since, here)
@@ -272,6 +314,7 @@ class Resolver:
                     source,
                     (*path, "before", at, "release"),
                     f"before 1.{before.release} there was no such parameter: its function is there since 1.{since}",
+                    "correct the release, or remove the entry",
                 )
 
     def _semantics(
@@ -280,35 +323,27 @@ class Resolver:
         for key in ("creates", "releases"):
             name = getattr(node, key)
             if name is not None and name not in params:
-                self.report(
-                    source, (*path, key), f"there is no parameter '{name}'", _close(name, params)
-                )
+                self.unknown(source, (*path, key), name, f"there is no parameter '{name}'", params)
         if node.creates in params and direction_of(params[node.creates]) != "out":
-            self.report(source, (*path, "creates"), f"'{node.creates}' is not an out-parameter")
+            self.report(source, (*path, "creates"), f"'{node.creates}' is not an out-parameter",
+                        "name the parameter that receives the new object")  # fmt: skip
         for at, borrow in enumerate(node.borrows):
             if borrow.param not in params:
                 here: Path_ = (*path, "borrows", at, "param")
-                self.report(
-                    source,
-                    here,
-                    f"there is no parameter '{borrow.param}'",
-                    _close(borrow.param, params),
-                )
+                message = f"there is no parameter '{borrow.param}'"
+                self.unknown(source, here, borrow.param, message, params)
         for at, case in enumerate(node.errors):
             if case.code not in self.constants:
-                self.report(source, (*path, "errors", at, "code"), f"unknown status code '{case.code}'",
-                            _close(case.code, self.constants))  # fmt: skip
+                message = f"unknown status code '{case.code}'"
+                here = (*path, "errors", at, "code")
+                self.unknown(source, here, case.code, message, self.constants)
 
     def _uses(self, source: Source, ctype: CType, since: int, path: Path_) -> None:
         for name in sorted(names_in(ctype) - BUILT_IN):
             known = self.types.get(name)
             if known is None:
-                self.report(
-                    source,
-                    path,
-                    f"unknown type '{name}'",
-                    _close(name, {**self.types, **dict.fromkeys(FIXED)}),
-                )
+                every = {**self.types, **dict.fromkeys(FIXED)}
+                self.unknown(source, path, name, f"unknown type '{name}'", every)
             elif known.since > since:
                 self.report(
                     source, path, f"a declaration of 1.{since} uses '{name}', which exists since 1.{known.since}",
@@ -325,44 +360,28 @@ class Resolver:
 
     def _handle(self, source: Source, handle: HandleSpec, path: Path_) -> None:
         if handle.type not in self.types:
-            self.report(
-                source,
-                (*path, "type"),
-                f"unknown type '{handle.type}'",
-                _close(handle.type, self.types),
-            )
+            message = f"unknown type '{handle.type}'"
+            self.unknown(source, (*path, "type"), handle.type, message, self.types)
         if handle.released_by not in self.slots:
-            self.report(source, (*path, "released_by"), f"unknown slot '{handle.released_by}'",
-                        _close(handle.released_by, self.slots))  # fmt: skip
+            message = f"unknown slot '{handle.released_by}'"
+            self.unknown(source, (*path, "released_by"), handle.released_by, message, self.slots)
         for at, name in enumerate(handle.must_not_outlive):
             if name not in self.types:
-                self.report(
-                    source,
-                    (*path, "must_not_outlive", at),
-                    f"unknown type '{name}'",
-                    _close(name, self.types),
-                )
+                here = (*path, "must_not_outlive", at)
+                self.unknown(source, here, name, f"unknown type '{name}'", self.types)
 
     def _annotate(self, source: Source, note: AnnotateSpec, path: Path_) -> None:
         function = self.slots.get(note.slot)
         if function is None:
-            self.report(
-                source,
-                (*path, "slot"),
-                f"unknown slot '{note.slot}'",
-                _close(note.slot, self.slots),
-            )
+            message = f"unknown slot '{note.slot}'"
+            self.unknown(source, (*path, "slot"), note.slot, message, self.slots)
             return
         texts = [item if isinstance(item, str) else item.decl for item in function.params]
         params = {parse_declaration(text).name: text for text in texts}
         for name in note.params:
             if name not in params:
-                self.report(
-                    source,
-                    (*path, "params", name),
-                    f"there is no parameter '{name}'",
-                    _close(name, params),
-                )
+                message = f"there is no parameter '{name}'"
+                self.unknown(source, (*path, "params", name), name, message, params)
         self._semantics(source, note, params, path)
 
     def _cycles(self) -> None:
@@ -393,6 +412,7 @@ class Resolver:
                 backend,
                 ("backend",),
                 f"the file is named '{backend.name}' but says '{spec.backend}'",
+                "make the two the same",
             )
         for section, enum in (
             ("memory", "OrtExternalMemoryHandleType"),
@@ -408,15 +428,20 @@ class Resolver:
             for at, handle in enumerate(getattr(spec, section)):
                 path: Path_ = (section, at)
                 if handle.type not in valid:
-                    self.report(backend, (*path, "type"), f"'{handle.type}' is not a constant of {enum}",
-                                _close(handle.type, valid))  # fmt: skip
+                    message = f"'{handle.type}' is not a constant of {enum}"
+                    if enum not in self.lost:
+                        self.unknown(backend, (*path, "type"), handle.type, message, valid)
                 elif handle.since < valid[handle.type]:
                     self.report(backend, (*path, "since"),
-                                f"'{handle.type}' exists since 1.{valid[handle.type]}")  # fmt: skip
+                                f"'{handle.type}' exists since 1.{valid[handle.type]}",
+                                f"use {valid[handle.type]} or later")  # fmt: skip
                 for platform in handle.platforms:
                     if (handle.type, platform) in seen:
                         self.report(
-                            backend, path, f"'{handle.type}' is listed twice for {platform}"
+                            backend,
+                            path,
+                            f"'{handle.type}' is listed twice for {platform}",
+                            "keep one of the two",
                         )
                     seen.add((handle.type, platform))
         statuses = [

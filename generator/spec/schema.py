@@ -6,6 +6,8 @@ These models check one node at a time (unknown keys, identifiers, ranges, readab
 
 from __future__ import annotations
 
+import difflib
+import keyword
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,50 +21,110 @@ from pydantic import (
     model_validator,
 )
 
-from .ctype import C_KEYWORDS, IDENTIFIER, CTypeError, parse_declaration, parse_type
+from .ctype import (
+    C_KEYWORDS,
+    CPP_KEYWORDS,
+    IDENTIFIER,
+    SAL_FAMILIES,
+    VOID,
+    Array,
+    CTypeError,
+    FunctionType,
+    parse_declaration,
+    parse_type,
+    unsound,
+)
+from .ctype import Declaration as Declared
 
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
+_OTHER_NAME = "use another name"
+
+
+class Fault(ValueError):
+    """A value that cannot be used, and what to do about it."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def _identifier(text: str) -> str:
-    if text in C_KEYWORDS:
-        raise ValueError(f"'{text}' is a C keyword and cannot name anything")
+    for language, words in (("C", C_KEYWORDS), ("C++", CPP_KEYWORDS)):
+        if text in words:
+            raise Fault(f"'{text}' is a {language} keyword and cannot name anything", _OTHER_NAME)
     return text
+
+
+def _member_name(text: str) -> str:
+    """A name that is written as an attribute in Python, where there is no other spelling of it."""
+    if keyword.iskeyword(text):
+        raise Fault(f"'{text}' is a Python keyword and cannot name a member", _OTHER_NAME)
+    return _identifier(text)
 
 
 def _type(text: str) -> str:
     try:
-        parse_type(text)
+        ctype = parse_type(text)
     except CTypeError as error:
-        raise ValueError(
-            f"'{text}' is not a C type: {error} (at character {error.offset + 1})"
+        raise Fault(
+            f"'{text}' is not a C type: {error} (at character {error.offset + 1})",
+            "write a type alone, such as 'const OrtValue*'",
         ) from None
+    if reason := "" if ctype == VOID else unsound(ctype):
+        raise Fault(f"'{text}' cannot be used here: {reason}", "write the type as C has it")
     return text
 
 
-def _parameter(text: str) -> str:
+def _result(text: str) -> str:
+    if isinstance(parse_type(_type(text)), (Array, FunctionType)):
+        raise Fault(
+            f"a function cannot return '{text}'", "return a pointer, or use an out-parameter"
+        )
+    return text
+
+
+def _declared(text: str, parameter: bool) -> Declared:
     try:
-        parse_declaration(text)
+        found = parse_declaration(text)
     except CTypeError as error:
-        raise ValueError(
-            f"'{text}' is not a C declaration: {error} (at character {error.offset + 1})"
+        raise Fault(
+            f"'{text}' is not a C declaration: {error} (at character {error.offset + 1})",
+            "write one declaration, such as 'const char* name'",
         ) from None
+    if reason := unsound(found.type, parameter=parameter):
+        raise Fault(f"'{text}' cannot be declared: {reason}", "write the type as C has it")
+    for word in found.sal:
+        family = word[1:].partition("_")[0]
+        if family not in SAL_FAMILIES:
+            close = difflib.get_close_matches(family, sorted(SAL_FAMILIES), 1)
+            hint = f"did you mean '_{close[0]}_...'?" if close else "write one as sal.h has it"
+            raise Fault(f"'{word}' is not a SAL annotation", hint)
+    _identifier(found.name)
+    return found
+
+
+def _parameter(text: str) -> str:
+    _declared(text, parameter=True)
     return text
 
 
 def _declaration(text: str) -> str:
-    if not parse_declaration(_parameter(text)).name:
-        raise ValueError(f"'{text}' declares no name; write 'type name'")
+    found = _declared(text, parameter=False)
+    if not found.name:
+        raise Fault(f"'{text}' declares no name", "write 'type name'")
+    if isinstance(found.type, FunctionType):
+        raise Fault(f"'{text}' declares a function", "write a function pointer, or a 'slot:'")
+    _member_name(found.name)
     return text
 
 
-Identifier = Annotated[
-    str,
-    StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=120),
-    AfterValidator(_identifier),
-]
+_Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=120)]
+Identifier = Annotated[_Word, AfterValidator(_identifier)]
+MemberName = Annotated[_Word, AfterValidator(_member_name)]
+"""The name of a type, an enumerator, a slot or a field."""
 TypeText = Annotated[str, AfterValidator(_type)]
+ResultText = Annotated[str, AfterValidator(_result)]
 Declaration = Annotated[str, AfterValidator(_declaration)]
 Parameter = Annotated[str, AfterValidator(_parameter)]
 """A parameter's declaration; ORT leaves a few of them without a name."""
@@ -86,14 +148,14 @@ class Node(BaseModel):
 class Rename(Node):
     """An element that had another name before a release, with the same value or place."""
 
-    name: Identifier
+    name: MemberName
     release: Release
     alias: bool = False
     """Whether headers from that release on keep the old name as a macro."""
 
 
 class ConstantSpec(Node):
-    name: Identifier
+    name: MemberName
     value: Annotated[int, Field(ge=INT32_MIN, le=INT32_MAX)]
     since: Release | None = None
     doc: Text | None = None
@@ -112,7 +174,7 @@ class Moved(Node):
 class Element(Node):
     """What enums, structs and the like have in common."""
 
-    name: Identifier
+    name: MemberName
     since: Release = 1
     header: Header | None = None
     moved: Moved | None = None
@@ -188,7 +250,7 @@ class Semantics(Node):
 class FunctionSpec(Semantics):
     """A signature.  ``returns: status`` is ORT's status result: ``OrtStatusPtr`` that must be checked and released."""
 
-    returns: TypeText
+    returns: ResultText
     params: list[ParamItem] = []
     return_sal: list[Sal] = []
     must_use: bool = False
@@ -199,7 +261,7 @@ class FunctionSpec(Semantics):
 class SlotSpec(FunctionSpec):
     """A slot of a function table."""
 
-    slot: Identifier
+    slot: MemberName
     since: Release | None = None
     documented_since: Release | None = None
     """What ORT's own comment claims, where that is not when the slot came."""
@@ -218,9 +280,9 @@ class FieldSpec(Node):
     def _has_type(self) -> FieldSpec:
         if self.union:
             if not IDENTIFIER.match(self.field):
-                raise ValueError("a field with 'union:' is just a name; its type is the union")
+                raise Fault("a field with 'union:' has a type already", "write just its name")
         elif IDENTIFIER.match(self.field):
-            raise ValueError(f"'{self.field}' has no type; write 'type name' or give 'union:'")
+            raise Fault(f"'{self.field}' has no type", "write 'type name', or give 'union:'")
         else:
             _declaration(self.field)
         return self
@@ -259,7 +321,7 @@ class TypedefSpec(Element):
     @model_validator(mode="after")
     def _one_of(self) -> TypedefSpec:
         if (self.type is None) == (self.function is None):
-            raise ValueError("a typedef has either 'type:' or 'function:'")
+            raise Fault("a typedef has either 'type:' or 'function:'", "give exactly one of them")
         return self
 
 
@@ -307,7 +369,10 @@ class Versions(Node):
     @model_validator(mode="after")
     def _ordered(self) -> Versions:
         if not self.floor <= self.ep_structs <= self.newest:
-            raise ValueError("releases must be ordered: floor <= ep_structs <= newest")
+            raise Fault(
+                "releases must be ordered: floor <= ep_structs <= newest",
+                "correct one of the three",
+            )
         return self
 
 
