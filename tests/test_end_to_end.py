@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from support import GENERATED, ROOT, need_tool
 
 EXAMPLE = ROOT / "examples" / "host_zero_copy.py"
