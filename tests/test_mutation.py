@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ from mutation.source import SPEC, SpecCheck, from_folder, from_spec
 from ort_interop_gen.drift.rules import RULES
 from ort_interop_gen.spec.load import load_spec
 from support import need_tool
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+import growth
 
 SEED = int(os.environ.get("MUTATION_SEED", "20261"))
 SURFACE, REST = 2, 1
@@ -169,3 +173,10 @@ def test_the_interop_surface_is_the_curated_file(rendered: tuple[Header, SpecChe
         d.name: len(d.members) for u in header.units.values() for d in u.decls if d.name in tables
     }
     assert seen == tables
+
+
+def test_the_time_of_a_check_grows_with_the_header_and_no_faster() -> None:
+    short, short_lines = growth.seconds(2, rounds=2)
+    long, long_lines = growth.seconds(10, rounds=2)
+    assert long_lines > 4 * short_lines
+    assert long / long_lines < 1.5 * short / short_lines
