@@ -118,7 +118,12 @@ def main() -> int:
         print(
             f"{name}: {len(found)} mutants, {len(rows)} operators, {seconds:.0f} s, {each:.0f} ms a check"
         )
-    text = markdown(columns)
+    surface = "all" if options.surface is None else f"at most {options.surface}"
+    caption = (
+        f"Mutants an operator: {surface} of the interop surface and at most {options.rest} of the rest, "
+        f"seed {options.seed}."
+    )
+    text = f"{caption}\n\n{markdown(columns)}"
     if options.keep:
         keep(options.keep, text)
     else:
