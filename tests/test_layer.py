@@ -261,11 +261,13 @@ def test_bindings(rig: Rig) -> None:
 
 
 def test_a_stream_of_another_device_is_refused(rig: Rig, host_ep: str) -> None:
-    with rig.runtime.register_library(host_ep, "second") as second:
-        with second.devices[0].stream() as other:
-            for call in (rig.semaphore.wait, rig.semaphore.signal):
-                with pytest.raises(WrongDeviceError, match="UUID"):
-                    call(other, 1)
+    with (
+        rig.runtime.register_library(host_ep, "second") as second,
+        second.devices[0].stream() as other,
+    ):
+        for call in (rig.semaphore.wait, rig.semaphore.signal):
+            with pytest.raises(WrongDeviceError, match="UUID"):
+                call(other, 1)
 
 
 def test_streams_have_their_native_handle(rig: Rig) -> None:

@@ -96,13 +96,16 @@ def test_a_device_without_an_allocator_has_no_path(library: str, silent_ep: str)
         assert device.transfer_path().path == "none"
         importer = device.importer()
         assert importer is not None
-        with SharedMemory(4096) as exported, importer:
-            with importer.import_memory(exported.fd, 4096) as memory:
-                with memory.tensor((4,), "float32") as tensor:
-                    answer = tensor.host_access()
-                    assert answer.path == "none" and "nor has the device" in answer.reason
-                    assert answer.facts["default allocator"] == "none"
-                    with pytest.raises(NoHostAccessError, match="cannot be read"):
-                        tensor.to_host()
-                    with pytest.raises(NoHostAccessError, match="cannot be written"):
-                        tensor.from_host(numpy.zeros(4, numpy.float32))
+        with (
+            SharedMemory(4096) as exported,
+            importer,
+            importer.import_memory(exported.fd, 4096) as memory,
+            memory.tensor((4,), "float32") as tensor,
+        ):
+            answer = tensor.host_access()
+            assert answer.path == "none" and "nor has the device" in answer.reason
+            assert answer.facts["default allocator"] == "none"
+            with pytest.raises(NoHostAccessError, match="cannot be read"):
+                tensor.to_host()
+            with pytest.raises(NoHostAccessError, match="cannot be written"):
+                tensor.from_host(numpy.zeros(4, numpy.float32))

@@ -50,7 +50,7 @@ def test_a_stream_crashes_a_session_without_device_streams(
 def test_a_stream_is_refused_by_a_session_without_device_streams(rig: Rig) -> None:
     feeds = {"input": numpy.ones(rig.shape, numpy.float32)}
     with rig.session_of("Identity", device=None) as session:
-        with pytest.raises(StreamError, match="without an EP device .* crashes"):
+        with pytest.raises(StreamError, match=r"without an EP device .* crashes"):
             session.run(feeds, stream=rig.stream)
         session.run(feeds)
     with rig.session_of("Relu") as session:

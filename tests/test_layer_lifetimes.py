@@ -363,9 +363,10 @@ def test_the_spec_decides_what_needs_what(rig: Rig, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(semantics.NEEDS, "OrtExternalMemoryHandle", needs)
     importer = rig.device.importer()
     assert importer is not None
-    with importer.import_memory(rig.exported.fd, SIZE):
-        with pytest.raises(InUseError, match="in use by imported memory"):
-            importer.close()
+    memory = importer.import_memory(rig.exported.fd, SIZE)
+    with pytest.raises(InUseError, match="in use by imported memory"):
+        importer.close()
+    memory.close()
     importer.close()
 
 

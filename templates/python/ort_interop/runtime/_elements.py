@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._types import get
@@ -114,7 +115,7 @@ def numpy_dtype(kind: Element) -> Any:
     if kind.dtype in NUMPY_OWN:
         return numpy.dtype(kind.dtype)
     try:
-        import ml_dtypes
+        ml_dtypes = import_module("ml_dtypes")
     except ImportError:
         raise ImportError(f"{kind.dtype} arrays need the package ml_dtypes") from None
     try:

@@ -133,12 +133,11 @@ class Importer(_Enqueuing):
         is the whole allocation's, in bytes.  Raises :class:`DescriptorError` before the EP sees
         what cannot be right, and :class:`OrtNotImplementedError` for kinds it does not import.
         """
-        if kind is None:
-            kinds = get("OrtExternalMemoryHandleType")
-            kind = kinds.ORT_EXTERNAL_MEMORY_HANDLE_TYPE_MEMORY_OPAQUE_FD
-        _expect("kind", kind, "OrtExternalMemoryHandleType")
+        kinds = get("OrtExternalMemoryHandleType")
+        default = kinds.ORT_EXTERNAL_MEMORY_HANDLE_TYPE_MEMORY_OPAQUE_FD
+        chosen = _expect("kind", default if kind is None else kind, "OrtExternalMemoryHandleType")
         struct = "OrtExternalMemoryDescriptor"
-        number = _native_handle(struct, kind.name, handle)
+        number = _native_handle(struct, chosen.name, handle)
         whole = _whole(struct, "size_bytes", size, 1)
         start = _whole(struct, "offset_bytes", offset)
         if start > whole:
@@ -147,7 +146,7 @@ class Importer(_Enqueuing):
         library = self.device.runtime.library
         descriptor = library.make(
             get(struct),
-            handle_type=kind,
+            handle_type=chosen,
             native_handle=number,
             size_bytes=whole,
             offset_bytes=start,
@@ -171,17 +170,16 @@ class Importer(_Enqueuing):
         ``observer`` tells its value on the host, where the caller's API can; for the host EP's
         own semaphores one is made.
         """
-        if kind is None:
-            kinds = get("OrtExternalSemaphoreType")
-            kind = kinds.ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD
-        _expect("kind", kind, "OrtExternalSemaphoreType")
+        kinds = get("OrtExternalSemaphoreType")
+        default = kinds.ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD
+        chosen = _expect("kind", default if kind is None else kind, "OrtExternalSemaphoreType")
         struct = "OrtExternalSemaphoreDescriptor"
-        number = _native_handle(struct, kind.name, handle)
+        number = _native_handle(struct, chosen.name, handle)
         library = self.device.runtime.library
-        descriptor = library.make(get(struct), type=kind, native_handle=number)
+        descriptor = library.make(get(struct), type=chosen, native_handle=number)
         slot = "OrtInteropApi.ImportSemaphore"
         made = create(library, slot, self._handle, descriptor)
-        if observer is None and kind.name.endswith("_OPAQUE_FD"):
+        if observer is None and chosen.name.endswith("_OPAQUE_FD"):
             observer = HostSemaphore.of(number)
         related = [*self.device._related, self._node]
         node = node_of(library, made, "imported semaphore", related, slot)
@@ -452,7 +450,8 @@ def _look_at_all() -> None:
 before_close(_look_at_all)
 
 
-def _expect(name: str, value: object, kind: str) -> None:
-    """Refuse anything but a member of an enumeration, so that kinds cannot be mixed up."""
+def _expect(name: str, value: Any, kind: str) -> Any:
+    """The value, if it is a member of an enumeration: kinds cannot be mixed up."""
     if not isinstance(value, get(kind)):
         raise TypeError(f"{name}: expected a member of {kind}, not {value!r}")
+    return value

@@ -199,6 +199,7 @@ class Entering(Protocol):
     @property
     def _entries(self) -> tuple[list[None], ...]:
         """Where a call is written down while it lasts."""
+        ...
 
 
 @contextmanager
@@ -240,7 +241,7 @@ class Resource:
     _node: Node
     _handle: Any
     _calls: list[None]
-    _finalizer: weakref.finalize[[Node], Resource]
+    _finalizer: weakref.finalize[..., Any]
 
     def _own(self, node: Node, handle: Any = None) -> None:
         """Stand for a node from now on."""

@@ -21,9 +21,11 @@ class Observer(Protocol):
     @property
     def value(self) -> int:
         """The value now."""
+        ...
 
     def wait(self, value: int, timeout: float | None = None) -> bool:
         """Block until the value is reached (True) or ``timeout`` seconds are over (False)."""
+        ...
 
 
 _NAME = "ort-interop-semaphore"

@@ -397,6 +397,8 @@ class PreparedRun(Resource):
 
     __slots__ = ("_invoke", "_made", "_outputs", "_queued", "_stream", "session")
 
+    _invoke: Callable[..., None]
+
     def __init__(
         self,
         session: Session,
