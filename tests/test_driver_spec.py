@@ -100,7 +100,7 @@ BAD = [
     ("call of no function", "calls: [toyImport]", "calls: [toyImportt]", 15, "unknown driver function 'toyImportt'"),
     ("no library", "library: {linux: [libtoy.so.1]}\n", "", 38, "need a library"),
     ("struct by itself", "toyAddress size", "toyDesc size", 34, "unknown type 'toyDesc'"),
-    ("array without a length", 'char name[10]', 'char name[]', 35, "an array without a length has no size"),
+    ("array without a length", "char name[10]", "char name[]", 37, "an array needs its length"),
     ("bad condition", "TOY_VERSION >= 2", "TOY_VERSION is 2", 26, "is not valid here"),
     ("bad header", "name: toy/toy.h", "name: toy/toy", 5, "is not valid here"),
     ("room of nothing", "room: 100", "room: 0", 36, "greater than or equal to 1"),
