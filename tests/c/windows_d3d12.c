@@ -2,7 +2,7 @@
  * A GPU's EP in a real onnxruntime.dll, beside a Direct3D 12 application that the mock of the GPU's
  * driver plays: resource, heap and fence go through everything that an application does with them.
  *
- * windows_d3d12 ONNXRUNTIME_DLL EP_DLL EP_NAME MOCK_DLL LUID MODEL   (input -> Identity -> output,
+ * windows_d3d12 ONNXRUNTIME_DLL EP_DLL EP_NAME MOCK_DLL LUID MODEL [--no-heaps]   (input -> Identity -> output,
  *                                                                     16 floats)
  */
 #include <stdatomic.h>
@@ -34,6 +34,8 @@
 static const OrtApi* api;
 static const OrtInteropApi* interop;
 static unsigned minor;
+/* Direct3D 11 opens resources and no heaps; the output is then in a second resource. */
+static bool has_heaps;
 
 /* The mock's control functions; mock.h says what they do. */
 static struct {
@@ -129,13 +131,13 @@ static const OrtEpDevice* find_device(OrtEnv* env, const wchar_t* ep_name, const
 }
 
 static void check_probes(OrtExternalResourceImporter* importer) {
-  static const struct {
+  const struct {
     OrtExternalMemoryHandleType type;
     bool importable;
   } memory[] = {
       {ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE, true},
-      {ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP, true},
-      {ORT_EXTERNAL_MEMORY_HANDLE_TYPE_MEMORY_WIN32, true},
+      {ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP, has_heaps},
+      {ORT_EXTERNAL_MEMORY_HANDLE_TYPE_MEMORY_WIN32, has_heaps},
       {ORT_EXTERNAL_MEMORY_HANDLE_TYPE_MEMORY_OPAQUE_FD, false},
       {(OrtExternalMemoryHandleType)99, false},
   };
@@ -197,7 +199,9 @@ static Imports import_frame(const OrtEpDevice* device, const Frame* frame) {
   api->ReleaseStatus(status);
   imports.resource = import_memory(imports.importer, ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE,
                                    frame->resource, 0);
-  imports.heap = import_memory(imports.importer, ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP,
+  imports.heap = import_memory(imports.importer,
+                               has_heaps ? ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP
+                                         : ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE,
                                frame->heap, OFFSET);
   const OrtExternalSemaphoreDescriptor fence = {.version = 24,
                                                 .type = ORT_EXTERNAL_SEMAPHORE_D3D12_FENCE,
@@ -291,7 +295,8 @@ static void init_graphics(const OrtEpDevice* device) {
 int wmain(int argc, wchar_t** argv);
 
 int wmain(int argc, wchar_t** argv) {
-  CHECK(argc == 7);
+  CHECK(argc == 7 || (argc == 8 && wcscmp(argv[7], L"--no-heaps") == 0));
+  has_heaps = argc == 7;
   load_ort(argv[1]);
   load_mock(argv[4]);
   OrtEnv* env = NULL;
