@@ -60,12 +60,12 @@ def uses(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def build(text: str, folder: Path, name: str) -> Path | None:
-    """The library of a header's text; None where the compiler refuses it."""
+def build(text: str, users: str, folder: Path, name: str) -> Path | None:
+    """The library of a header's text and what uses it; None where the compiler refuses them."""
     work = folder / name
     work.mkdir()
     (work / MAIN).write_text(text, encoding="utf-8", newline="")
-    (work / "use.c").write_text(uses(text), encoding="utf-8")
+    (work / "use.c").write_text(users, encoding="utf-8")
     # The name inside must be the same on both sides, or abidiff reports that.
     command = ["gcc", "-std=gnu11", "-g", "-w", "-shared", "-fPIC", "-o", "libuse.so", "use.c"]
     done = subprocess.run(command, cwd=work, capture_output=True)
@@ -88,7 +88,8 @@ def measure(header: Header, check: SpecCheck, mutants: list[Mutant]) -> dict[str
     rows = {name: Row() for name in OPERATORS}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        base = build(header.files[MAIN], folder, "base")
+        users = uses(header.files[MAIN])
+        base = build(header.files[MAIN], users, folder, "base")
         if base is None:
             raise SystemExit("the header without mutation does not compile")
         for mutant in mutants:
@@ -98,7 +99,10 @@ def measure(header: Header, check: SpecCheck, mutants: list[Mutant]) -> dict[str
             (outcome,) = run(header, check, [mutant])
             row.ours_seconds += sum(os.times()[:4]) - before
             row.ours += bool(outcome.matching or outcome.others)
-            changed = build(mutant.edit.apply(header.files[MAIN]), folder, "mutant")
+            text = mutant.edit.apply(header.files[MAIN])
+            # A neutral mutant declares the same; a harmful one may lack a type or have one more.
+            mine = users if mutant.operator.effect == "neutral" else uses(text)
+            changed = build(text, mine, folder, "mutant")
             if changed is not None:
                 row.compiled += 1
                 found, seconds = abidiff(base, changed)
