@@ -29,7 +29,7 @@ static bool step(const OrtApi* api, OrtStatus* status, const char* what) {
   const char* message = api->GetErrorMessage(status);
   /* A probe that fails is a probe that says no. */
   bool refusal = strstr(message, "cannot be imported") != NULL;
-  const char* text = refusal ? "semaphore" : function;
+  const char* text = refusal ? "import" : function;
   OrtErrorCode code = refusal ? ORT_NOT_IMPLEMENTED : expected;
   if (api->GetErrorCode(status) != code || strstr(refusal ? what : message, text) == NULL) {
     fprintf(stderr, "%s: %s failed with %d, status is %d '%s', expected %d with '%s'\n", what,
@@ -128,6 +128,40 @@ static void semaphores(const Client* client, OrtExternalResourceImporter* import
   mock.unmap(value, sizeof *value);
 }
 
+/* From 1.30 on; a page of the process. */
+static void host_allocation(const Client* client, OrtExternalResourceImporter* importer) {
+  static _Alignas(65536) char page[65536];
+  const OrtExternalMemoryDescriptor descriptor = {
+      .version = 30,
+      .handle_type = ORT_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION,
+      .native_handle = page,
+      .size_bytes = sizeof page,
+  };
+  OrtExternalMemoryHandle* handle = NULL;
+  if (client->minor < 30) {
+    return;
+  }
+  if (step(client->api, client->interop->ImportMemory(importer, &descriptor, &handle),
+           "import host allocation")) {
+    client->interop->ReleaseExternalMemoryHandle(handle);
+  } else {
+    CHECK(handle == NULL);
+  }
+}
+
+/* Memory is null when the driver refuses it; the allocator has no other way to say so. */
+static void allocation(const Client* client) {
+  const OrtApi* api = client->api;
+  OrtAllocator* allocator = NULL;
+  OK(client, api->CreateSharedAllocator(client->env, client->device, OrtDeviceMemoryType_DEFAULT,
+                                        OrtDeviceAllocator, NULL, &allocator));
+  const char* before = mock.failed_function();
+  void* memory = allocator->Alloc(allocator, SIZE);
+  CHECK(memory != NULL || mock.failed_function() != before);
+  allocator->Free(allocator, memory);
+  OK(client, api->ReleaseSharedAllocator(client->env, client->device, OrtDeviceMemoryType_DEFAULT));
+}
+
 static void imports(const Client* client, int memory_fd, int semaphore_fd) {
   const OrtApi* api = client->api;
   const OrtInteropApi* interop = client->interop;
@@ -156,6 +190,8 @@ static void imports(const Client* client, int memory_fd, int semaphore_fd) {
   if (stream != NULL) {
     notifications(client, stream);
   }
+  host_allocation(client, importer);
+  allocation(client);
   semaphores(client, importer, stream, semaphore_fd, &memory);
   if (memory != NULL) {
     interop->ReleaseExternalMemoryHandle(memory);
