@@ -55,7 +55,8 @@ def program(tree: Tree, build: Path, flags: str = "") -> Path:
     build.mkdir(parents=True, exist_ok=True)
     sources = [str(PROGRAMS / f"{name}.c") for name in ("vulkan_run", "vulkan_exporter", "client")]
     command = ["gcc", *WARNINGS, "-g", f'-DEP_NAME_UNDER_TEST="{EP_NAME}"', *flags.split()]
-    command += [f"-I{tree.root / 'include'}", f"-I{tree.host}", "-o", str(build / "vulkan_run")]
+    folders = [tree.root / "include", tree.host, tree.root / "c" / "vulkan"]
+    command += [*(f"-I{folder}" for folder in folders), "-o", str(build / "vulkan_run")]
     run([*command, *sources, "-ldl", "-lvulkan", "-pthread"])
     return build / "vulkan_run"
 
@@ -124,6 +125,17 @@ def test_lavapipe(built: tuple[Path, Path], ort_library: Ort, release: str) -> N
     assert out.splitlines()[-1] == TESTS
 
 
+@pytest.mark.parametrize("release", ["1.25.0", "1.32.0"])
+def test_lent_device(built: tuple[Path, Path], ort_library: Ort, release: str) -> None:
+    """The application lends its own VkDevice, takes it back, and lends it again.
+
+    Options that are missing, null, no numbers or out of range are refused, each by its name.
+    """
+    library, exe = built
+    out = run([str(exe), "--lend", str(ort_library(release)), str(library)], **lavapipe())
+    assert out.splitlines()[-1] == "passed loan"
+
+
 def test_lavapipe_under_sanitizers(
     tree: Tree, vulkan_header: Path, ort_library: Ort, tmp_path: Path
 ) -> None:
@@ -136,6 +148,8 @@ def test_lavapipe_under_sanitizers(
     command = [str(exe), str(ort_library(RELEASES[-1])), str(library)]
     out = run(command, ASAN_OPTIONS="detect_leaks=0", **lavapipe())
     assert out.splitlines()[-1] == TESTS
+    command = [str(exe), "--lend", *command[1:]]
+    assert "passed loan" in run(command, ASAN_OPTIONS="detect_leaks=0", **lavapipe())
 
 
 def test_no_driver(built: tuple[Path, Path], ort_library: Ort, tmp_path: Path) -> None:

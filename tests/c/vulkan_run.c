@@ -2,6 +2,7 @@
  * Sessions of the vulkan EP in a real ONNX Runtime, on memory that another process exports.
  *
  * vulkan_run ORT_LIBRARY EP_LIBRARY     runs every test
+ * vulkan_run --lend ORT_LIBRARY EP_LIBRARY   lends the EP the application's own VkDevice
  * vulkan_run --export SOCKET            is the exporter
  */
 #define _GNU_SOURCE
@@ -15,6 +16,7 @@
 
 #include "client.h"
 #include "vulkan_exporter.h"
+#include "vulkan_graphics.h"
 
 #define HALF ((size_t)65536)
 #define COUNT ((int64_t)(HALF / 4))
@@ -374,9 +376,119 @@ static void test_host_allocation(Rig* rig) {
   munmap(pages, 2 * HALF);
 }
 
+/* The options that lend `exporter`'s device; the caller releases them. */
+static OrtKeyValuePairs* lending(const OrtApi* api, const Exporter* exporter) {
+  const struct {
+    const char* key;
+    uintptr_t value;
+  } options[] = {
+      {VULKAN_OPTION_GET_INSTANCE_PROC_ADDR, (uintptr_t)vkGetInstanceProcAddr},
+      {VULKAN_OPTION_INSTANCE, (uintptr_t)exporter->instance},
+      {VULKAN_OPTION_PHYSICAL_DEVICE, (uintptr_t)exporter->physical},
+      {VULKAN_OPTION_DEVICE, (uintptr_t)exporter->device},
+      {VULKAN_OPTION_QUEUE_FAMILY_INDEX, 0},
+      {VULKAN_OPTION_QUEUE_INDEX, 0},
+      {VULKAN_OPTION_BUFFER_DEVICE_ADDRESS, 1},
+  };
+  OrtKeyValuePairs* pairs = NULL;
+  api->CreateKeyValuePairs(&pairs);
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; ++i) {
+    char text[32];
+    (void)snprintf(text, sizeof text, i % 2 == 0 ? "0x%jx" : "%ju", (uintmax_t)options[i].value);
+    api->AddKeyValuePair(pairs, options[i].key, text);
+  }
+  return pairs;
+}
+
+static void refuse_options(const Client* client, OrtGraphicsInteropConfig config,
+                           OrtKeyValuePairs* options, const char* key, const char* value,
+                           const char* text) {
+  const char* good = client->api->GetKeyValue(options, key);
+  char kept[32];
+  (void)snprintf(kept, sizeof kept, "%s", good);
+  if (value == NULL) {
+    client->api->RemoveKeyValuePair(options, key);
+  } else {
+    client->api->AddKeyValuePair(options, key, value);
+  }
+  config.additional_options = options;
+  REFUSED(client, client->interop->InitGraphicsInteropForEpDevice(client->device, &config),
+          ORT_INVALID_ARGUMENT, text);
+  client->api->AddKeyValuePair(options, key, kept);
+}
+
+static void test_refused_loans(const Client* client, OrtGraphicsInteropConfig config,
+                               OrtKeyValuePairs* options) {
+  refuse_options(client, config, options, VULKAN_OPTION_DEVICE, NULL, "vulkan_device is missing");
+  refuse_options(client, config, options, VULKAN_OPTION_DEVICE, "0", "vulkan_device is null");
+  refuse_options(client, config, options, VULKAN_OPTION_INSTANCE, "-1", "is '-1', not a number");
+  refuse_options(client, config, options, VULKAN_OPTION_INSTANCE, "", "is '', not a number");
+  refuse_options(client, config, options, VULKAN_OPTION_QUEUE_INDEX, "0x1ffffffff", "not a number");
+  refuse_options(client, config, options, VULKAN_OPTION_BUFFER_DEVICE_ADDRESS, "2", "up to 1");
+  config.graphics_api = ORT_GRAPHICS_API_NONE;
+  config.additional_options = options;
+  REFUSED(client, client->interop->InitGraphicsInteropForEpDevice(client->device, &config),
+          ORT_NOT_IMPLEMENTED, "graphics_api is 0");
+}
+
+/* Memory of the lent device itself is imported, used in place, and read by its owner. */
+static void run_on_loan(const Client* client, const Exporter* exporter) {
+  const OrtInteropApi* interop = client->interop;
+  OrtExternalResourceImporter* importer = NULL;
+  OK(client, interop->CreateExternalResourceImporterForDevice(client->device, &importer));
+  int fd = exporter_fd(exporter);
+  OrtExternalMemoryHandle* memory = client_import(client, importer, fd, exporter->size, 0);
+  OrtValue* x =
+      client_tensor(client, importer, memory, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, SHAPE, 1, 0);
+  OrtValue* y =
+      client_tensor(client, importer, memory, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, SHAPE, 1, HALF);
+  OrtSession* session = client_session(client, IDENTITY, 1, 1, SHAPE, 1);
+  REFUSED(client, interop->DeinitGraphicsInteropForEpDevice(client->device), ORT_FAIL,
+          "still has memory");
+  for (uint32_t word = 1; word < 4; ++word) {
+    exporter_fill(exporter, 0, HALF, word);
+    client_run(client, session, NULL, x, &y);
+    const uint32_t* words = (const uint32_t*)((const char*)exporter->mapped + HALF);
+    CHECK(words[0] == word && words[COUNT - 1] == word);
+  }
+  client->api->ReleaseSession(session);
+  client->api->ReleaseValue(x);
+  client->api->ReleaseValue(y);
+  interop->ReleaseExternalMemoryHandle(memory);
+  interop->ReleaseExternalResourceImporter(importer);
+  close(fd);
+}
+
+static int lend_device(const char* ort_path, const char* ep_path) {
+  static Client client;
+  client_open(&client, ort_path, ep_path);
+  Exporter exporter;
+  exporter_open(&exporter, 2 * HALF);
+  OrtKeyValuePairs* options = lending(client.api, &exporter);
+  OrtGraphicsInteropConfig config = {.version = 25, .graphics_api = ORT_GRAPHICS_API_VULKAN};
+  OK(&client, client.interop->InitGraphicsInteropForEpDevice(client.device, &config));
+  test_refused_loans(&client, config, options);
+  config.additional_options = options;
+  /* Lent, given back, and lent again; the EP's own device serves in between. */
+  for (int round = 0; round < 2; ++round) {
+    OK(&client, client.interop->InitGraphicsInteropForEpDevice(client.device, &config));
+    run_on_loan(&client, &exporter);
+    OK(&client, client.interop->DeinitGraphicsInteropForEpDevice(client.device));
+    run_on_loan(&client, &exporter);
+  }
+  client.api->ReleaseKeyValuePairs(options);
+  client_close(&client);
+  exporter_close(&exporter);
+  puts("passed loan");
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "--export") == 0) {
     return export_memory(atoi(argv[2]));
+  }
+  if (argc == 4 && strcmp(argv[1], "--lend") == 0) {
+    return lend_device(argv[2], argv[3]);
   }
   CHECK(argc == 3);
   static const struct {
