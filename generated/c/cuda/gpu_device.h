@@ -53,7 +53,8 @@ struct EpDriverDevice {
   EpDriverStream* streams;
   GpuRetired* retired; /**< The oldest first. */
   GpuRetired** retired_end;
-  bool reaping; /**< A thread works on `retired`. */
+  bool reaping;          /**< A thread works on `retired`. */
+  EpMutex staging_mutex; /**< Guards `staging`; not held while the driver is called. */
   GpuStaging* staging;
 };
 

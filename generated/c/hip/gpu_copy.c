@@ -56,7 +56,7 @@ void gpu_staging_destroy(EpDriverDevice* device) {
 static GpuStaging* gpu_staging_find(EpDriverDevice* device, size_t bytes, GpuStaging** surplus) {
   GpuStaging** best = NULL;
   size_t kept = 0;
-  ep_mutex_lock(&device->mutex);
+  ep_mutex_lock(&device->staging_mutex);
   for (GpuStaging** link = &device->staging; *link != NULL; link = &(*link)->next) {
     kept += (*link)->capacity;
     if ((*link)->capacity >= bytes && (best == NULL || (*link)->capacity < (*best)->capacity)) {
@@ -70,7 +70,7 @@ static GpuStaging* gpu_staging_find(EpDriverDevice* device, size_t bytes, GpuSta
     *surplus = device->staging;
     device->staging = NULL;
   }
-  ep_mutex_unlock(&device->mutex);
+  ep_mutex_unlock(&device->staging_mutex);
   return found;
 }
 
@@ -104,13 +104,14 @@ static GpuStaging* gpu_staging_acquire(EpDriverDevice* device, size_t bytes, EpE
 
 static void gpu_staging_give_back(GpuStaging* staging) {
   EpDriverDevice* device = staging->device;
-  ep_mutex_lock(&device->mutex);
+  ep_mutex_lock(&device->staging_mutex);
   staging->next = device->staging;
   device->staging = staging;
-  ep_mutex_unlock(&device->mutex);
+  ep_mutex_unlock(&device->staging_mutex);
 }
 
-/* Called by the stream, on a thread of the driver that must not call the driver. */
+/* Called by the stream, on a thread of the driver's that must not call the driver, nor wait for
+ * somebody who does: a call may itself wait for this function. */
 static void gpu_staging_arrived(void* argument) {
   GpuStaging* staging = argument;
   if (staging->destination != NULL) {

@@ -26,6 +26,7 @@ static bool gpu_device_open(EpDriver* driver, size_t index, EpError* error) {
   device->driver = driver;
   device->retired_end = &device->retired;
   ep_mutex_init(&device->mutex);
+  ep_mutex_init(&device->staging_mutex);
   ep_registry_init(&device->allocations);
   driver->device_count = index + 1;
   if (!GPU_CALL(device, error, DeviceGet, &device->native, (int)index) ||
@@ -55,6 +56,7 @@ static void gpu_device_close(EpDriverDevice* device) {
   gpu_context_drop(device->graphics);
   gpu_context_drop(device->primary);
   ep_registry_destroy(&device->allocations);
+  ep_mutex_destroy(&device->staging_mutex);
   ep_mutex_destroy(&device->mutex);
 }
 
