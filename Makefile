@@ -23,7 +23,7 @@ check-headers: $(VENV)/.installed-test ## HEADERS=dir: check against the ORT hea
 	  case $$header in (*/1.2[0-3].*) wanted=2 ;; (*) wanted=0 ;; esac; \
 	  [ $$code -eq $$wanted ] || { echo "$$header: exit code $$code, not $$wanted"; failed=1; }; \
 	done; exit $$failed
-	ORT_HEADERS_DIR=$(abspath $(HEADERS)) $(PYTEST) tests -k "header or check or drift"
+	ORT_HEADERS_DIR=$(abspath $(HEADERS)) $(PYTEST) tests -n $(JOBS) --dist loadfile -k "(header or check or drift) and not mutation and not fuzz"
 
 bench: $(VENV)/.installed-test ## measure speed; HEADERS=dir uses the ORT headers in it
 	$(BIN)/python bench/bench.py $(if $(HEADERS),--headers $(HEADERS))
