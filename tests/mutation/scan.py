@@ -14,6 +14,8 @@ from typing import NamedTuple
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
 _CPLUSPLUS = re.compile(r"^[ \t]*#[ \t]*if(?:def)?\b[^\n]*__cplusplus", re.M)
+_REDUCED = re.compile(r"^[ \t]*#[ \t]*if defined\(ORT_\w+\)[^\n]*\n([^#]*)", re.M)
+"""What only builds without a part of ONNX Runtime see."""
 _LINE_KIND = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|else|elif|endif)\b", re.M)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+((?:\\\n|[^\n])+)$", re.M)
 _STRUCT = re.compile(r"(?:typedef\s+)?(struct|union)\s+(\w+)\s*\{")
@@ -114,6 +116,8 @@ def mask(text: str) -> str:
                     + text[line.end() :]
                 )
                 break
+    for match in reversed(list(_REDUCED.finditer(text))):
+        text = text[: match.start(1)] + _blank(match[1]) + text[match.end(1) :]
     return _DIRECTIVE.sub(_blank, text)
 
 
