@@ -37,7 +37,7 @@ mutation: $(VENV)/.installed-test ## the whole mutation test, kept in docs/mutat
 	  $(foreach header,$(wildcard $(addsuffix /1.2[4-9].*,$(abspath $(HEADERS))) $(addsuffix /1.[3-9]*,$(abspath $(HEADERS)))),--headers $(header))
 
 soak: $(VENV)/.installed-test ## 100,000 imports and releases on each mock driver; minutes
-	SOAK_CYCLES=100000 $(PYTEST) -s tests/test_cuda_hip_ep.py -k soak
+	SOAK_CYCLES=100000 $(PYTEST) -s tests/test_cuda_hip_ep.py tests/test_vulkan_mock.py -k soak
 
 clean: ## delete the virtual environment and caches; generated/ stays
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
