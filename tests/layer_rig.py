@@ -82,7 +82,12 @@ def rig(library: str, ep: str, **options: Any) -> Iterator[Rig]:
     made.close()
 
 
-def child(program: str, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def child(
+    program: str,
+    *arguments: str,
+    timeout: float = 120,
+    environment: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
     """Run a program that may crash in a process of its own; it can import this module."""
     start = f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}]\n"
     return subprocess.run(
@@ -90,4 +95,5 @@ def child(program: str, *arguments: str, timeout: float = 120) -> subprocess.Com
         capture_output=True,
         text=True,
         timeout=timeout,
+        env={**os.environ, **(environment or {})},
     )
