@@ -3118,7 +3118,8 @@ struct OrtApi {
   /**
    * Makes a stream of an EP device.
    *
-   * May be called from any thread at once. The caller releases what 'stream' receives.
+   * May be called from any thread at once. The caller releases what 'stream' receives. 'ep_device'
+   * stays in use until the stream is released.
    *
    * \since Version 1.23.
    */

@@ -2,9 +2,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ep_config.h"
+#include "ep_library.h"
 #include "ep_validate.h"
 
 #define EP_TYPE_NAMES_CAPACITY 512
@@ -80,6 +82,11 @@ static void ep_describe(const EpDevice* device, OrtKeyValuePairs* metadata) {
   api->AddKeyValuePair(metadata, EP_KEY_DEVICE_ID, id);
   api->AddKeyValuePair(metadata, EP_KEY_HOST_ACCESS, info->host_access ? "map" : "none");
   ep_describe_types(device, metadata);
+  char* library = ep_library_path();
+  if (library != NULL) {
+    api->AddKeyValuePair(metadata, EP_KEY_LIBRARY, library);
+    free(library);
+  }
 }
 
 /* The EP device for `device` on `hardware`; null, with `error` written, on failure. */

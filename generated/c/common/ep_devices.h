@@ -17,6 +17,8 @@
 /** Handle types that can be imported, ONNX Runtime's names separated by commas. */
 #define EP_KEY_MEMORY_TYPES "interop_memory_handle_types"
 #define EP_KEY_SEMAPHORE_TYPES "interop_semaphore_types"
+/** Absolute path of the EP's library, in UTF-8. */
+#define EP_KEY_LIBRARY "interop_library_path"
 
 #define EP_DEVICE_ID_CAPACITY 16
 

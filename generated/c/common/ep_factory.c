@@ -12,6 +12,10 @@
 
 typedef struct EpFactory {
   OrtEpFactory base;
+#if ORT_API_VERSION < 25
+  /* ONNX Runtime reads the graphics slots of 1.25 whatever the stamp says: let it find null. */
+  void* graphics_slots[2];
+#endif
   EpContext* context;
 } EpFactory;
 

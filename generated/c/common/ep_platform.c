@@ -85,9 +85,8 @@ bool ep_thread_start(void (*run)(void* argument), void* argument) {
 
 void ep_library_keep(void) {
   HMODULE self = NULL;
-  (void)GetModuleHandleExW(
-      GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
-      (LPCWSTR)(uintptr_t)ep_library_keep, &self);
+  (void)GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
+                           (LPCWSTR)(uintptr_t)ep_library_keep, &self);
 }
 
 void* ep_aligned_alloc(size_t alignment, size_t bytes) {
@@ -167,8 +166,7 @@ bool ep_thread_start(void (*run)(void* argument), void* argument) {
 }
 
 /* The linker does it, by -z nodelete. */
-void ep_library_keep(void) {
-}
+void ep_library_keep(void) {}
 
 void* ep_aligned_alloc(size_t alignment, size_t bytes) {
   void* memory = NULL;
@@ -184,7 +182,8 @@ size_t ep_page_size(void) {
 }
 
 bool ep_fd_duplicate(int fd, int* copy) {
-  *copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  /* Not 0, which drivers may take for none. */
+  *copy = fcntl(fd, F_DUPFD_CLOEXEC, 1);
   return *copy >= 0;
 }
 

@@ -155,28 +155,39 @@ static bool host_copy_run(HostTask* base, EpError* error) {
   return true;
 }
 
+static void host_copy_now(void* argument) {
+  const HostCopyTask* task = argument;
+  memmove(task->destination, task->source, task->bytes);
+}
+
 bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
                     void* destination, const void* source, size_t bytes, EpError* error) {
   (void)device;
+  HostCopyTask copy = {
+      .base.run = host_copy_run, .destination = destination, .source = source, .bytes = bytes};
+  bool staged = kind == EP_COPY_HOST_TO_DEVICE;
+  /* A source that has to be read before the call returns is best read straight to where it goes. It
+   * also spares users of an EP without OrtEp::Sync (built for 1.24) a race: since 1.31 binding a CPU
+   * input copies on the session's stream, and a run on another stream does not wait for it. */
   if (stream == NULL) {
-    memmove(destination, source, bytes);
+    host_copy_now(&copy);
+    return true;
+  }
+  if (staged && host_stream_do_if_idle(stream, host_copy_now, &copy)) {
     return true;
   }
   HostCopyTask* task = malloc(sizeof *task);
-  void* staging = kind == EP_COPY_HOST_TO_DEVICE ? malloc(bytes) : NULL;
-  if (task == NULL || (kind == EP_COPY_HOST_TO_DEVICE && staging == NULL)) {
+  copy.staging = staged ? malloc(bytes) : NULL;
+  if (task == NULL || (staged && copy.staging == NULL)) {
     free(task);
-    free(staging);
+    free(copy.staging);
     return host_out_of_memory(error);
   }
-  if (staging != NULL) {
-    memcpy(staging, source, bytes);
+  if (staged) {
+    memcpy(copy.staging, source, bytes);
+    copy.source = copy.staging;
   }
-  task->base.run = host_copy_run;
-  task->destination = destination;
-  task->source = staging != NULL ? staging : source;
-  task->staging = staging;
-  task->bytes = bytes;
+  *task = copy;
   host_stream_push(stream, &task->base);
   return true;
 }

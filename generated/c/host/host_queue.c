@@ -154,6 +154,16 @@ void host_stream_push(EpDriverStream* stream, HostTask* task) {
   ep_mutex_unlock(&stream->mutex);
 }
 
+bool host_stream_do_if_idle(EpDriverStream* stream, void (*work)(void* argument), void* argument) {
+  ep_mutex_lock(&stream->mutex);
+  bool idle = stream->done == stream->pushed;
+  if (idle) {
+    work(argument);
+  }
+  ep_mutex_unlock(&stream->mutex);
+  return idle;
+}
+
 /* Blocks until `stream` has done what it holds; its mutex is held. */
 static void host_stream_settle(EpDriverStream* stream) {
   uint64_t target = stream->pushed;

@@ -44,6 +44,9 @@ bool host_stream_is_of(HostQueues* queues, const void* native);
 void host_stream_release(EpDriverStream* stream);
 /** Enqueues `task`, which the queue takes over. */
 void host_stream_push(EpDriverStream* stream, HostTask* task);
+/** Calls `work(argument)` here and now if `stream` has nothing to do; others cannot enqueue on it
+ *  meanwhile. @return false if it is busy; `work` is then not called. */
+bool host_stream_do_if_idle(EpDriverStream* stream, void (*work)(void* argument), void* argument);
 /** Blocks until what is enqueued now is done; hands over the first error since the last flush. */
 bool host_stream_flush(EpDriverStream* stream, EpError* error);
 

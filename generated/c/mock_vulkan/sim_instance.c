@@ -140,8 +140,8 @@ void sim_vkGetPhysicalDeviceProperties2(VkPhysicalDevice device,
   if (id != NULL) {
     memset(id->deviceUUID, (int)(0x10 + index), sizeof id->deviceUUID);
     memset(id->deviceLUID, 0, sizeof id->deviceLUID);
-    id->deviceLUID[0] = (uint8_t)(7 + index);
-    id->deviceLUIDValid = (VkBool32)mock_option("luid", 1);
+    id->deviceLUID[0] = (uint8_t)(mock_option("luid", 0) + (long)index);
+    id->deviceLUIDValid = mock_option("luid", 0) != 0;
   }
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT* host = sim_out(
       properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT);
@@ -261,7 +261,8 @@ VkResult sim_vkCreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo*
 
 void sim_vkDestroyDevice(VkDevice device, const VkAllocationCallbacks* allocator) {
   (void)allocator;
-  static const char* const kinds[] = {"memory", "buffer", "semaphore", "command pool"};
+  static const char* const kinds[] = {"memory",    "external memory",    "buffer",
+                                      "semaphore", "external semaphore", "command pool"};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
     if (mock_live("device") == 1 && mock_live(kinds[i]) != 0) {
       mock_offend("vkDestroyDevice: a %s is left", kinds[i]);

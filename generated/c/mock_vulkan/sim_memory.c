@@ -59,6 +59,10 @@ void sim_vkGetBufferMemoryRequirements2(VkDevice device,
   }
 }
 
+static const char* sim_memory_kind(const SimMemory* memory) {
+  return memory->is_owned ? "memory" : "external memory";
+}
+
 static bool sim_open_share(SimMemory* memory, intptr_t native, bool consumed) {
   if (!mock_share_open(&memory->share, native, consumed, memory->bytes)) {
     return false;
@@ -99,8 +103,8 @@ static VkResult sim_back(SimMemory* memory, const VkMemoryAllocateInfo* info) {
     memory->data = pointer->pHostPointer;
     return VK_SUCCESS;
   }
-  memory->data = ep_aligned_alloc(SIM_ALIGNMENT, memory->bytes);
-  memory->is_owned = true;
+  memory->is_owned = memory->bytes <= (size_t)mock_option("largest_allocation", 1L << 30);
+  memory->data = memory->is_owned ? ep_aligned_alloc(SIM_ALIGNMENT, memory->bytes) : NULL;
   return memory->data == NULL ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS;
 }
 
@@ -110,9 +114,6 @@ VkResult sim_vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo* info,
   (void)allocator;
   if (info->memoryTypeIndex > 1) {
     mock_offend("vkAllocateMemory: there is no memory type %u", (unsigned)info->memoryTypeIndex);
-  }
-  if (info->allocationSize > (uint64_t)mock_option("largest_allocation", 1L << 30)) {
-    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
   SimMemory* memory = calloc(1, sizeof *memory);
   if (memory == NULL) {
@@ -124,7 +125,7 @@ VkResult sim_vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo* info,
     free(memory);
     return result;
   }
-  mock_object_add("memory", memory, sizeof *memory);
+  mock_object_add(sim_memory_kind(memory), memory, sizeof *memory);
   *out = (VkDeviceMemory)memory;
   return VK_SUCCESS;
 }
@@ -134,7 +135,7 @@ void sim_vkFreeMemory(VkDevice device, VkDeviceMemory native,
   (void)device;
   (void)allocator;
   SimMemory* memory = (SimMemory*)native;
-  if (memory == NULL || !mock_object_remove("memory", memory)) {
+  if (memory == NULL || !mock_object_remove(sim_memory_kind(memory), memory)) {
     return;
   }
   if (memory->is_shared) {

@@ -196,24 +196,36 @@ static void sim_take_commands(SimSubmission* submission, const VkSubmitInfo* inf
   submission->commands = commands;
 }
 
+static SimSubmission* sim_submission(const VkSubmitInfo* info) {
+  SimSubmission* submission = calloc(1, sizeof *submission);
+  if (submission != NULL) {
+    sim_take_points(submission, info);
+    sim_take_commands(submission, info);
+  }
+  return submission;
+}
+
 VkResult sim_vkQueueSubmit(VkQueue native, uint32_t count, const VkSubmitInfo* submits,
                            VkFence fence) {
   SimQueue* queue = (SimQueue*)native;
-  if (count != 1 || fence != NULL) {
-    mock_offend("vkQueueSubmit: %u submissions", (unsigned)count);
+  if (count == 0 || count > 2 || fence != NULL) {
+    mock_offend("vkQueueSubmit: %u batches, or a fence", (unsigned)count);
+    return VK_ERROR_UNKNOWN;
   }
-  SimSubmission* submission = calloc(1, sizeof *submission);
-  if (submission == NULL) {
-    return VK_ERROR_OUT_OF_HOST_MEMORY;
+  SimSubmission* first = sim_submission(submits);
+  SimSubmission* last = count == 2 ? sim_submission(&submits[1]) : first;
+  if (first == NULL || last == NULL) {
+    abort();
   }
-  sim_take_points(submission, submits);
-  sim_take_commands(submission, submits);
+  if (last != first) {
+    first->next = last;
+  }
   ep_mutex_lock(&sim.mutex);
   if (queue->first == NULL) {
     queue->last = &queue->first;
   }
-  *queue->last = submission;
-  queue->last = &submission->next;
+  *queue->last = first;
+  queue->last = &last->next;
   if (!queue->started) {
     queue->started = true;
     ++sim.threads;
@@ -366,7 +378,9 @@ void sim_vkDestroySemaphore(VkDevice device, VkSemaphore native,
   (void)device;
   (void)allocator;
   SimSemaphore* semaphore = (SimSemaphore*)native;
-  if (semaphore == NULL || !mock_object_remove("semaphore", semaphore)) {
+  bool imported = semaphore != NULL && semaphore->value != &semaphore->own;
+  const char* kind = imported ? "external semaphore" : "semaphore";
+  if (semaphore == NULL || !mock_object_remove(kind, semaphore)) {
     return;
   }
   if (atomic_load(&semaphore->pending) != 0) {
@@ -414,6 +428,8 @@ static VkResult sim_import(VkSemaphore native, intptr_t handle, bool consumed) {
   if (shared == NULL) {
     return VK_ERROR_OUT_OF_HOST_MEMORY;
   }
+  (void)mock_object_remove("semaphore", semaphore);
+  mock_object_add("external semaphore", semaphore, sizeof *semaphore);
   semaphore->value = shared;
   return VK_SUCCESS;
 }

@@ -121,7 +121,10 @@ static void vulkan_read_run(EpDriverStream* stream, VulkanJob* base) {
                                   .value = base->value + 1};
   ep_mutex_lock(&device->mutex);
   vulkan_staging_put(device, job->staging);
-  (void)device->vk.vkSignalSemaphore(device->device, &signal);
+  /* The stream hangs if this fails, and trying again costs nothing. */
+  for (int i = 0; i < 3 && device->vk.vkSignalSemaphore(device->device, &signal) != VK_SUCCESS;
+       ++i) {
+  }
   ep_mutex_unlock(&device->mutex);
   free(job);
 }
@@ -217,23 +220,31 @@ static bool vulkan_copy_on_stream(EpDriverStream* stream, VulkanCopy* copy, EpEr
   return true;
 }
 
+/* Null is ignored. */
+static void vulkan_staging_done(EpDriverDevice* device, void* staging) {
+  if (staging != NULL) {
+    ep_mutex_lock(&device->mutex);
+    vulkan_staging_put(device, staging);
+    ep_mutex_unlock(&device->mutex);
+  }
+}
+
 static bool vulkan_copy_now(EpDriverDevice* device, VulkanCopy* copy, EpError* error) {
   EpDriverStream* stream = device->copies;
   ep_mutex_lock(&device->mutex);
   bool good = vulkan_start_copy(stream, copy, error) != NULL;
   VulkanPoint end = {stream->timeline, stream->submitted};
   ep_mutex_unlock(&device->mutex);
-  good = good && vulkan_wait(device, end, error);
-  if (good && copy->kind == EP_COPY_DEVICE_TO_HOST) {
+  bool waited = good && vulkan_wait(device, end, error);
+  if (waited && copy->kind == EP_COPY_DEVICE_TO_HOST) {
     memcpy(copy->destination, copy->staging->mapping, copy->bytes);
   }
-  ep_mutex_lock(&device->mutex);
-  if (copy->staging != NULL) {
-    vulkan_staging_put(device, copy->staging);
+  if (good && !waited) { /* The device may still be at it. */
+    vulkan_retire(device, vulkan_staging_done, copy->staging);
+  } else {
+    vulkan_staging_done(device, copy->staging);
   }
-  vulkan_recycle(stream);
-  ep_mutex_unlock(&device->mutex);
-  return good;
+  return waited;
 }
 
 bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,

@@ -157,6 +157,56 @@ static bool vulkan_choose_queues(EpDriverDevice* device) {
   return device->queue_count > 0;
 }
 
+static void vulkan_probe_memory(EpDriverDevice* device, const EpHandleType* type) {
+  VkPhysicalDeviceExternalBufferInfo info = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+      .usage = vulkan_buffer_usage(device),
+      .handleType = type->driver_type};
+  VkExternalBufferProperties found = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+  device->vk.vkGetPhysicalDeviceExternalBufferProperties(device->physical, &info, &found);
+  VkExternalMemoryFeatureFlags features = found.externalMemoryProperties.externalMemoryFeatures;
+  if ((features & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0) {
+    device->memory_types |= type->driver_type;
+  }
+  if ((features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0 || type->dedicated) {
+    device->dedicated_types |= type->driver_type;
+  }
+}
+
+/* Support for binary semaphores says nothing about timelines, so the question is about those. */
+static void vulkan_probe_semaphore(EpDriverDevice* device, const EpHandleType* type) {
+  VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+  VkPhysicalDeviceExternalSemaphoreInfo info = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
+      .pNext = &timeline,
+      .handleType = type->driver_type};
+  VkExternalSemaphoreProperties found = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
+  device->vk.vkGetPhysicalDeviceExternalSemaphoreProperties(device->physical, &info, &found);
+  if ((found.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT) != 0) {
+    device->semaphore_types |= type->driver_type;
+  }
+}
+
+/* Asks once for every handle type: the answers do not change. */
+static void vulkan_probe(EpDriverDevice* device) {
+  device->memory_types = 0;
+  device->dedicated_types = 0;
+  device->semaphore_types = 0;
+  for (const EpHandleType* type = ep_memory_types; type->name != NULL; ++type) {
+    VulkanExtension needed =
+        type->kind == EP_NATIVE_POINTER ? VULKAN_HOST_POINTER : VULKAN_EXTERNAL_MEMORY;
+    if (device->has[needed] && (type->platforms & EP_THIS_PLATFORM) != 0) {
+      vulkan_probe_memory(device, type);
+    }
+  }
+  for (const EpHandleType* type = ep_semaphore_types; type->name != NULL; ++type) {
+    if (device->has[VULKAN_EXTERNAL_SEMAPHORE] && (type->platforms & EP_THIS_PLATFORM) != 0) {
+      vulkan_probe_semaphore(device, type);
+    }
+  }
+}
+
 /* Describes `physical`; false when the EP cannot use it. */
 static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDriverDevice* device) {
   device->driver = driver;
@@ -185,6 +235,7 @@ static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDrive
   device->info.host_access = !device->has_address;
   driver->vk.vkGetPhysicalDeviceMemoryProperties(physical, &device->memory);
   vulkan_read_properties(device, has_pci);
+  vulkan_probe(device);
   return true;
 }
 
@@ -210,21 +261,6 @@ static bool vulkan_enumerate(EpDriver* driver, EpError* error) {
   return result == VK_SUCCESS || vulkan_failed(error, "vkEnumeratePhysicalDevices", result);
 }
 
-bool ep_driver_open(EpDriver** out, EpError* error) {
-  *out = NULL;
-  EpDriver* driver = calloc(1, sizeof *driver);
-  if (driver == NULL) {
-    return vulkan_out_of_memory(error);
-  }
-  atomic_init(&driver->references, 1);
-  if (vulkan_open_instance(driver) && !vulkan_enumerate(driver, error)) {
-    ep_driver_close(driver);
-    return false;
-  }
-  *out = driver;
-  return true;
-}
-
 static void vulkan_device_end(EpDriverDevice* device) {
   if (device->device != NULL) {
     vulkan_copies_destroy(device);
@@ -236,15 +272,14 @@ static void vulkan_device_end(EpDriverDevice* device) {
   }
 }
 
-void vulkan_driver_retain(EpDriver* driver) {
-  atomic_fetch_add_explicit(&driver->references, 1, memory_order_relaxed);
-}
+/* One for the process: ONNX Runtime lets a stream of one registration of the EP meet the importer of
+ * another, so they must be of one VkDevice. */
+static struct {
+  EpMutex mutex;
+  EpDriver* driver;
+} vulkan_process = {EP_MUTEX_INITIALIZER, NULL};
 
-void ep_driver_close(EpDriver* driver) {
-  if (driver == NULL ||
-      atomic_fetch_sub_explicit(&driver->references, 1, memory_order_acq_rel) != 1) {
-    return;
-  }
+static void vulkan_driver_destroy(EpDriver* driver) {
   for (size_t i = 0; i < driver->device_count; ++i) {
     vulkan_device_end(&driver->devices[i]);
     ep_mutex_destroy(&driver->devices[i].mutex);
@@ -253,6 +288,47 @@ void ep_driver_close(EpDriver* driver) {
     driver->vk.vkDestroyInstance(driver->instance, NULL);
   }
   free(driver);
+}
+
+static EpDriver* vulkan_driver_create(EpError* error) {
+  EpDriver* driver = calloc(1, sizeof *driver);
+  if (driver == NULL) {
+    (void)vulkan_out_of_memory(error);
+  } else if (vulkan_open_instance(driver) && !vulkan_enumerate(driver, error)) {
+    vulkan_driver_destroy(driver);
+    driver = NULL;
+  }
+  return driver;
+}
+
+bool ep_driver_open(EpDriver** out, EpError* error) {
+  ep_mutex_lock(&vulkan_process.mutex);
+  if (vulkan_process.driver == NULL) {
+    vulkan_process.driver = vulkan_driver_create(error);
+  }
+  *out = vulkan_process.driver;
+  if (*out != NULL) {
+    ++vulkan_process.driver->references;
+  }
+  ep_mutex_unlock(&vulkan_process.mutex);
+  return *out != NULL;
+}
+
+void vulkan_driver_retain(EpDriver* driver) {
+  ep_mutex_lock(&vulkan_process.mutex);
+  ++driver->references;
+  ep_mutex_unlock(&vulkan_process.mutex);
+}
+
+void ep_driver_close(EpDriver* driver) {
+  if (driver != NULL) {
+    ep_mutex_lock(&vulkan_process.mutex);
+    if (--driver->references == 0) {
+      vulkan_process.driver = NULL;
+      vulkan_driver_destroy(driver);
+    }
+    ep_mutex_unlock(&vulkan_process.mutex);
+  }
 }
 
 size_t ep_driver_device_count(const EpDriver* driver) {
@@ -326,38 +402,12 @@ bool vulkan_device_ready(EpDriverDevice* device, EpError* error) {
   return good;
 }
 
-VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice* device, uint32_t type) {
-  VkPhysicalDeviceExternalBufferInfo info = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
-      .usage = vulkan_buffer_usage(device),
-      .handleType = type};
-  VkExternalBufferProperties properties = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
-  device->vk.vkGetPhysicalDeviceExternalBufferProperties(device->physical, &info, &properties);
-  return properties.externalMemoryProperties.externalMemoryFeatures;
-}
-
 bool ep_driver_can_import_memory(EpDriverDevice* device, const EpHandleType* type) {
-  return device->has[type->kind == EP_NATIVE_POINTER ? VULKAN_HOST_POINTER
-                                                     : VULKAN_EXTERNAL_MEMORY] &&
-         (vulkan_memory_features(device, type->driver_type) &
-          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0;
+  return (device->memory_types & type->driver_type) != 0;
 }
 
-/* Support for binary semaphores says nothing about timelines, so the question is about those. */
 bool ep_driver_can_import_semaphore(EpDriverDevice* device, const EpHandleType* type) {
-  VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-  VkPhysicalDeviceExternalSemaphoreInfo info = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
-      .pNext = &timeline,
-      .handleType = type->driver_type};
-  VkExternalSemaphoreProperties properties = {.sType =
-                                                  VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
-  if (!device->has[VULKAN_EXTERNAL_SEMAPHORE]) {
-    return false;
-  }
-  device->vk.vkGetPhysicalDeviceExternalSemaphoreProperties(device->physical, &info, &properties);
-  return (properties.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT) != 0;
+  return (device->semaphore_types & type->driver_type) != 0;
 }
 
 bool vulkan_device_lend(EpDriverDevice* device, const VulkanLoan* loan, EpError* error) {
@@ -381,6 +431,7 @@ bool vulkan_device_lend(EpDriverDevice* device, const VulkanLoan* loan, EpError*
     const char* call = vulkan_extensions[i].call;
     device->has[i] = device->vk.vkGetDeviceProcAddr(device->device, call) != NULL;
   }
+  vulkan_probe(device);
   return true;
 }
 

@@ -5,8 +5,6 @@
 #ifndef VULKAN_DEVICE_H_
 #define VULKAN_DEVICE_H_
 
-#include <stdatomic.h>
-
 #include "driver_api.h"
 #include "ep_config.h"
 #include "ep_driver.h"
@@ -34,7 +32,7 @@ typedef struct VulkanBuffer {
   bool external; /**< Shared with another API or process, which owns it between our uses. */
 } VulkanBuffer;
 
-/** A queue of the device, and how many streams submit to it. */
+/** A queue of the device, and how many streams submit to it: a wait of one holds up the others. */
 typedef struct VulkanQueue {
   VkQueue queue;
   size_t streams;
@@ -53,6 +51,9 @@ struct EpDriverDevice {
   uint32_t queue_count;
   bool has_address; /**< Buffers have device addresses. */
   bool has[VULKAN_EXTENSION_COUNT];
+  VkExternalMemoryHandleTypeFlags memory_types;       /**< That can be imported. */
+  VkExternalMemoryHandleTypeFlags dedicated_types;    /**< That need a dedicated allocation. */
+  VkExternalSemaphoreHandleTypeFlags semaphore_types; /**< That can be imported as timelines. */
 
   EpMutex mutex;   /**< Guards what follows. */
   DriverApi vk;    /**< Calls of the instance, and of the device once there is one. */
@@ -68,7 +69,7 @@ struct EpDriverDevice {
 };
 
 struct EpDriver {
-  atomic_size_t references; /**< One for each worker, one for the owner. */
+  size_t references; /**< One for each factory, one for each worker. */
   DriverApi vk;
   VkInstance instance;
   EpDriverDevice devices[VULKAN_MAX_DEVICES];
@@ -103,8 +104,6 @@ void vulkan_device_restore(EpDriverDevice* device);
 
 /** What tensors' memory may be used for. */
 VkBufferUsageFlags vulkan_buffer_usage(const EpDriverDevice* device);
-/** The driver's answer for tensors' memory of a handle type. */
-VkExternalMemoryFeatureFlags vulkan_memory_features(const EpDriverDevice* device, uint32_t type);
 
 /** A buffer of `bytes` bytes that the host can map, for one copy. Its content is undefined. Called
  *  with the mutex held; vulkan_staging_put() gives it back. */

@@ -136,10 +136,15 @@ static bool vulkan_borrow(EpDriverDevice* device, const uint64_t values[VULKAN_G
 
 bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
                              const OrtGraphicsInteropConfig* config, EpError* error) {
+#ifdef _WIN32
+  if (config->graphics_api == ORT_GRAPHICS_API_D3D12) {
+    return true; /* Its handles are imported without any preparation. */
+  }
+#endif
   if (config->graphics_api != ORT_GRAPHICS_API_VULKAN) {
     return ep_fail(error, ORT_NOT_IMPLEMENTED,
-                   "graphics_api is %d; " EP_NAME " works beside Vulkan (%d) only",
-                   (int)config->graphics_api, (int)ORT_GRAPHICS_API_VULKAN);
+                   "graphics_api is %d, which " EP_NAME " does not work beside",
+                   (int)config->graphics_api);
   }
   uint64_t values[VULKAN_GIVEN_COUNT] = {0};
   bool given = false;

@@ -1,6 +1,8 @@
 /*
  * For applications: how InitGraphicsInteropForEpDevice lends a VkDevice to the EP.
  *
+ * With ORT_GRAPHICS_API_D3D12 (on Windows) there is nothing to lend and nothing to say.
+ *
  * OrtGraphicsInteropConfig::graphics_api is ORT_GRAPHICS_API_VULKAN, and additional_options holds
  * all of these keys or none. Each value is a number, decimal or with 0x; for a handle or function it
  * is the pointer's value. Without them the EP makes a device of its own on the same GPU.
@@ -8,6 +10,11 @@
  * The call comes before the EP device has streams, memory or sessions; the VkDevice outlives
  * DeinitGraphicsInteropForEpDevice. Only the EP submits to the queue. The device has API version 1.2
  * with timelineSemaphore, and the external memory and semaphore extensions of what is to be imported.
+ *
+ * Queues: the EP's own device takes up to 8 queues of one family and keeps the first for copies without
+ * a stream; streams beyond the others share them. On a lent device all share the one that is lent, and
+ * so they do on a GPU with a single compute queue. A stream that waits for a semaphore holds up those
+ * that share its queue, so such an application must not make the signal depend on one of them.
  */
 #ifndef VULKAN_GRAPHICS_H_
 #define VULKAN_GRAPHICS_H_

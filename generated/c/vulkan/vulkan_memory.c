@@ -122,13 +122,6 @@ static void vulkan_chain_native(VulkanAllocation* allocation, const EpMemoryRequ
   allocation->info.pNext = &allocation->native;
 }
 
-static bool vulkan_is_dedicated(const EpDriverDevice* device, const EpHandleType* type,
-                                const VkMemoryDedicatedRequirements* buffer) {
-  return type->dedicated || buffer->requiresDedicatedAllocation != 0 ||
-         (vulkan_memory_features(device, type->driver_type) &
-          VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0;
-}
-
 /* Fills what the import decides: size, memory types and the chain. */
 static bool vulkan_prepare_import(EpDriverDevice* device, const EpMemoryRequest* request, int fd,
                                   const VkMemoryDedicatedRequirements* dedicated,
@@ -142,7 +135,8 @@ static bool vulkan_prepare_import(EpDriverDevice* device, const EpMemoryRequest*
                             (size_t)allocation->info.allocationSize);
   }
   allocation->info.allocationSize = given;
-  if (vulkan_is_dedicated(device, request->type, dedicated)) {
+  if (dedicated->requiresDedicatedAllocation != 0 ||
+      (device->dedicated_types & request->type->driver_type) != 0) {
     allocation->dedicated.pNext = allocation->info.pNext;
     allocation->info.pNext = &allocation->dedicated;
   }

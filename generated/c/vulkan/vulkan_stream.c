@@ -31,16 +31,15 @@ bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error) {
 uint64_t vulkan_reached(const EpDriverDevice* device, VkSemaphore timeline) {
   uint64_t value = 0;
   VkResult result = device->vk.vkGetSemaphoreCounterValue(device->device, timeline, &value);
-  return result == VK_SUCCESS ? value : UINT64_MAX;
+  return result == VK_SUCCESS ? value : result == VK_ERROR_DEVICE_LOST ? UINT64_MAX : 0;
 }
 
 static bool vulkan_is_idle(const EpDriverStream* stream) {
   return vulkan_reached(stream->device, stream->timeline) >= stream->submitted;
 }
 
-void vulkan_recycle(EpDriverStream* stream) {
+static void vulkan_recycle_until(EpDriverStream* stream, uint64_t reached) {
   EpDriverDevice* device = stream->device;
-  uint64_t reached = vulkan_reached(device, stream->timeline);
   while (stream->batches != NULL && stream->batches->value <= reached) {
     VulkanBatch* batch = stream->batches;
     stream->batches = batch->next;
@@ -53,6 +52,10 @@ void vulkan_recycle(EpDriverStream* stream) {
   if (stream->batches == NULL) {
     stream->last_batch = &stream->batches;
   }
+}
+
+void vulkan_recycle(EpDriverStream* stream) {
+  vulkan_recycle_until(stream, vulkan_reached(stream->device, stream->timeline));
 }
 
 static VulkanQueue* vulkan_least_used_queue(EpDriverDevice* device) {
@@ -98,25 +101,20 @@ EpDriverStream* vulkan_stream_new(EpDriverDevice* device, EpError* error) {
 
 /* Idle, and unknown to everyone. Called with the mutex held, or when nobody else uses the device. */
 static void vulkan_stream_destroy(EpDriverDevice* device, EpDriverStream* stream) {
-  vulkan_recycle(stream);
+  vulkan_recycle_until(stream, UINT64_MAX);
   device->vk.vkDestroyCommandPool(device->device, stream->pool, NULL);
   device->vk.vkDestroySemaphore(device->device, stream->timeline, NULL);
   free(stream);
 }
 
-/* Called with the mutex held. True when that was the last reference: the caller then retires the
- * stream, because others may wait for its timeline. */
-static bool vulkan_stream_unreference(EpDriverStream* stream) {
-  if (--stream->references > 0) {
-    return false;
-  }
+/* Called with the mutex held; nobody refers to the stream any longer. */
+static void vulkan_stream_unlink(EpDriverStream* stream) {
   EpDriverStream** link = &stream->device->streams;
   while (*link != stream) {
     link = &(*link)->next;
   }
   *link = stream->next;
   --stream->queue->streams;
-  return true;
 }
 
 static void vulkan_stream_done(EpDriverDevice* device, void* object) {
@@ -125,13 +123,38 @@ static void vulkan_stream_done(EpDriverDevice* device, void* object) {
   ep_mutex_unlock(&device->mutex);
 }
 
+static void vulkan_farewell_run(EpDriverStream* stream, VulkanJob* job) {
+  (void)stream;
+  (void)job;
+}
+
+/* Gives the last reference to the worker, so that the stream is known while it has work. Called with
+ * the mutex held. */
+static bool vulkan_stream_linger(EpDriverStream* stream) {
+  stream->farewell = (VulkanJob){.value = stream->submitted, .run = vulkan_farewell_run};
+  if (vulkan_is_idle(stream) || !vulkan_stream_add_job(stream, &stream->farewell)) {
+    return false;
+  }
+  --stream->references;
+  return true;
+}
+
 void vulkan_stream_drop(EpDriverStream* stream) {
   EpDriverDevice* device = stream->device;
   ep_mutex_lock(&device->mutex);
-  bool last = vulkan_stream_unreference(stream);
+  bool last = stream->references == 1;
+  bool lingers = last && vulkan_stream_linger(stream);
+  if (!last) {
+    --stream->references;
+  }
   ep_mutex_unlock(&device->mutex);
-  if (last) {
-    vulkan_retire(device, vulkan_stream_done, stream);
+  if (last && !lingers) {
+    EpError ignored; /* Returns at once, unless the system refused a thread. */
+    (void)vulkan_wait(device, (VulkanPoint){stream->timeline, stream->submitted}, &ignored);
+    ep_mutex_lock(&device->mutex);
+    vulkan_stream_unlink(stream);
+    ep_mutex_unlock(&device->mutex);
+    vulkan_retire(device, vulkan_stream_done, stream); /* Others may wait for its timeline. */
   }
 }
 
@@ -142,10 +165,13 @@ bool vulkan_has_streams(const EpDriverDevice* device) {
 
 void vulkan_copies_destroy(EpDriverDevice* device) {
   EpDriverStream* copies = device->copies;
-  if (copies != NULL && vulkan_stream_unreference(copies)) {
+  if (copies != NULL) {
+    EpError ignored; /* It is idle, unless waiting for it has failed before. */
+    (void)vulkan_wait(device, (VulkanPoint){copies->timeline, copies->submitted}, &ignored);
+    vulkan_stream_unlink(copies);
     vulkan_stream_destroy(device, copies);
+    device->copies = NULL;
   }
-  device->copies = NULL;
 }
 
 static void vulkan_work(void* argument) {
@@ -156,8 +182,10 @@ static void vulkan_work(void* argument) {
   while (stream->jobs != NULL) {
     VulkanJob* job = stream->jobs;
     ep_mutex_unlock(&device->mutex);
-    EpError lost; /* A lost device has nothing pending either. */
-    (void)vulkan_wait(device, (VulkanPoint){stream->timeline, job->value}, &lost);
+    EpError ignored;
+    while (!vulkan_wait(device, (VulkanPoint){stream->timeline, job->value}, &ignored) &&
+           vulkan_reached(device, stream->timeline) < job->value) {
+    }
     ep_mutex_lock(&device->mutex);
     stream->jobs = job->next;
     if (stream->jobs == NULL) {
@@ -344,28 +372,39 @@ EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* nativ
 }
 bool vulkan_submit(EpDriverStream* stream, VkCommandBuffer commands, VulkanPoint wait,
                    VulkanPoint signal, EpError* error) {
-  VkSemaphore waits[] = {stream->timeline, wait.semaphore};
-  uint64_t wait_values[] = {stream->submitted, wait.value};
-  VkPipelineStageFlags stages[] = {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
-                                   VK_PIPELINE_STAGE_ALL_COMMANDS_BIT};
-  VkSemaphore signals[] = {stream->timeline, signal.semaphore};
-  uint64_t signal_values[] = {stream->submitted + 1, signal.value};
-  VkTimelineSemaphoreSubmitInfo values = {
-      .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-      .waitSemaphoreValueCount = wait.semaphore != NULL ? 2 : 1,
-      .pWaitSemaphoreValues = wait_values,
-      .signalSemaphoreValueCount = signal.semaphore != NULL ? 2 : 1,
-      .pSignalSemaphoreValues = signal_values};
-  VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                         .pNext = &values,
-                         .waitSemaphoreCount = values.waitSemaphoreValueCount,
-                         .pWaitSemaphores = waits,
-                         .pWaitDstStageMask = stages,
-                         .commandBufferCount = commands != NULL,
-                         .pCommandBuffers = &commands,
-                         .signalSemaphoreCount = values.signalSemaphoreValueCount,
-                         .pSignalSemaphores = signals};
-  VkResult result = stream->device->vk.vkQueueSubmit(stream->queue->queue, 1, &submit, NULL);
+  const VkSemaphore waits[] = {stream->timeline, wait.semaphore};
+  const uint64_t wait_values[] = {stream->submitted, wait.value};
+  const VkPipelineStageFlags stages[] = {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT};
+  const VulkanPoint end = {stream->timeline, stream->submitted + 1};
+  bool has_signal = signal.semaphore != NULL;
+  VulkanPoint first = has_signal ? signal : end;
+  VkTimelineSemaphoreSubmitInfo values[] = {
+      {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+       .waitSemaphoreValueCount = wait.semaphore != NULL ? 2 : 1,
+       .pWaitSemaphoreValues = wait_values,
+       .signalSemaphoreValueCount = 1,
+       .pSignalSemaphoreValues = &first.value},
+      {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+       .signalSemaphoreValueCount = 1,
+       .pSignalSemaphoreValues = &end.value}};
+  /* Signals of one batch have no order. The stream's own comes last, in a batch of its own: once it
+   * is seen, the other semaphore is not in use any longer. */
+  const VkSubmitInfo submits[] = {{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                                   .pNext = &values[0],
+                                   .waitSemaphoreCount = values[0].waitSemaphoreValueCount,
+                                   .pWaitSemaphores = waits,
+                                   .pWaitDstStageMask = stages,
+                                   .commandBufferCount = commands != NULL,
+                                   .pCommandBuffers = &commands,
+                                   .signalSemaphoreCount = 1,
+                                   .pSignalSemaphores = &first.semaphore},
+                                  {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                                   .pNext = &values[1],
+                                   .signalSemaphoreCount = 1,
+                                   .pSignalSemaphores = &end.semaphore}};
+  VkResult result =
+      stream->device->vk.vkQueueSubmit(stream->queue->queue, has_signal ? 2 : 1, submits, NULL);
   if (result != VK_SUCCESS) {
     return vulkan_failed(error, "vkQueueSubmit", result);
   }

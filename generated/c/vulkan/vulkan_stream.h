@@ -34,6 +34,7 @@ struct EpDriverStream {
   VulkanBatch** last_batch;
   VulkanJob* jobs;
   VulkanJob** last_job;
+  VulkanJob farewell; /**< The last job of a stream that is released with work. */
   bool working;
 };
 /** A timeline and a value of it. */
@@ -45,7 +46,7 @@ typedef struct VulkanPoint {
 bool vulkan_semaphore_create(EpDriverDevice* device, VkSemaphore* semaphore, EpError* error);
 /** Blocks until `point` is reached. */
 bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error);
-/** How far the semaphore has come; everything, if the device is lost. */
+/** How far the semaphore has come: UINT64_MAX if the device is lost, 0 if it cannot be told. */
 uint64_t vulkan_reached(const EpDriverDevice* device, VkSemaphore timeline);
 
 /** Takes back what finished batches used. Called with the mutex held. */

@@ -485,7 +485,9 @@ class OrtDnnlProviderOptions(Handle):
     """Since 1.15."""
 
 class OrtEnv(Handle):
-    """Since 1.1."""
+    """The process's environment of a library; each CreateEnv counts, and the last release ends it.
+    Since 1.1. Released by OrtApi.ReleaseEnv.
+    """
 
 class OrtEpAssignedNode(Handle):
     """Since 1.24."""
@@ -509,7 +511,10 @@ class OrtHardwareDevice(Handle):
     """Since 1.22."""
 
 class OrtIoBinding(Handle):
-    """Since 1.5."""
+    """Values bound to a session's inputs and outputs. What is bound stays in use until it is
+    unbound. Since 1.5. Released by OrtApi.ReleaseIoBinding. Must not outlive its OrtSession,
+    OrtValue.
+    """
 
 class OrtKernelContext(Handle):
     """Since 1.1."""
@@ -587,16 +592,22 @@ class OrtProfilingEventsContainer(Handle):
     """Since 1.25."""
 
 class OrtRunOptions(Handle):
-    """Since 1.1."""
+    """Options of a run. A stream that was set in them is used by each Run. Since 1.1. Released by
+    OrtApi.ReleaseRunOptions. Must not outlive its OrtSyncStream.
+    """
 
 class OrtSequenceTypeInfo(Handle):
     """Since 1.2."""
 
 class OrtSession(Handle):
-    """A loaded model. Since 1.1. Released by OrtApi.ReleaseSession. Must not outlive its OrtEnv."""
+    """A loaded model. Since 1.1. Released by OrtApi.ReleaseSession. Must not outlive its
+    OrtEpDevice, OrtEnv.
+    """
 
 class OrtSessionOptions(Handle):
-    """Since 1.1."""
+    """Options of sessions, copied when a session is made. Since 1.1. Released by
+    OrtApi.ReleaseSessionOptions.
+    """
 
 class OrtShapeInferContext(Handle):
     """Since 1.1."""
@@ -633,7 +644,8 @@ class OrtTypeInfo(Handle):
 
 class OrtValue(Handle):
     """A tensor or another value. One that views imported memory goes before the memory's handle.
-    Since 1.1. Released by OrtApi.ReleaseValue. Must not outlive its OrtExternalMemoryHandle.
+    Since 1.1. Released by OrtApi.ReleaseValue. Must not outlive its OrtExternalMemoryHandle,
+    OrtEpDevice, OrtEnv.
     """
 
 class OrtValueInfo(Handle):
@@ -3602,7 +3614,8 @@ class OrtApi(Table):
 
         Makes a stream of an EP device.
 
-        The caller owns stream. May be called from any thread at once.
+        The caller owns stream. Keeps using ep_device until the stream is released. May be called
+        from any thread at once.
         """
 
     def SyncStream_GetHandle(self, stream: _In[OrtSyncStream], /) -> int | None:

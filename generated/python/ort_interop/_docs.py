@@ -288,7 +288,8 @@ DOCS: dict[str, str] = {
     """,
     "OrtApi.CreateSyncStreamForEpDevice": """Makes a stream of an EP device.
 
-    The caller owns stream. May be called from any thread at once.
+    The caller owns stream. Keeps using ep_device until the stream is released. May be called
+    from any thread at once.
     """,
     "OrtApi.ReleaseSyncStream": """Releases a stream; work on it must have finished.
 

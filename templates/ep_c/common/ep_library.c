@@ -16,9 +16,9 @@
 
 char* ep_library_path(void) {
   HMODULE self = NULL;
-  if (!GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS |
-                              GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
-                          (LPCWSTR)(uintptr_t)ep_library_path, &self)) {
+  if (!GetModuleHandleExW(
+          GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
+          (LPCWSTR)(uintptr_t)ep_library_path, &self)) {
     return NULL;
   }
   wchar_t* wide = malloc(EP_LIBRARY_PATH_MAX * sizeof *wide);

@@ -1,0 +1,68 @@
+"""ONNX Runtime's external resource interop as Python objects.
+
+::
+
+    from ort_interop.runtime import Runtime
+
+    with Runtime.load() as runtime, runtime.register_library("/path/to/ep.so") as library:
+        (device,) = library.devices
+        importer = device.importer()  # None where the EP imports nothing
+        memory = importer.import_memory(fd, size)
+        x = memory.tensor((4, 16), "float32")
+        y = memory.tensor((4, 16), "float32", offset=4096)
+        session = runtime.session("model.onnx", device)
+        session.run({"input": x}, {"output": y})
+
+Objects keep alive what they depend on, and are released in an order that ONNX Runtime survives,
+whoever closes or collects them first.  What ONNX Runtime would crash on, block in or ignore raises
+a :class:`MisuseError` instead.  The rules come from the spec (``_semantics``).
+"""
+
+from ._device import Device, GraphicsInterop, HostAccess, MemoryInfo, TransferPath
+from ._errors import (
+    ClosedError,
+    DescriptorError,
+    InUseError,
+    MisuseError,
+    NoHostAccessError,
+    StreamError,
+    WouldBlockError,
+    WrongDeviceError,
+)
+from ._interop import Importer, Memory, Semaphore, Stream
+from ._observer import Observer
+from ._runtime import EpLibrary, Logger, Runtime
+from ._session import BoundRun, Frame, IoBinding, NodeInfo, PreparedRun, Session, ValueInfo
+from ._tensor import Tensor
+
+__all__ = [
+    "BoundRun",
+    "ClosedError",
+    "DescriptorError",
+    "Device",
+    "EpLibrary",
+    "Frame",
+    "GraphicsInterop",
+    "HostAccess",
+    "Importer",
+    "InUseError",
+    "IoBinding",
+    "Logger",
+    "Memory",
+    "MemoryInfo",
+    "MisuseError",
+    "NoHostAccessError",
+    "NodeInfo",
+    "Observer",
+    "PreparedRun",
+    "Runtime",
+    "Semaphore",
+    "Session",
+    "Stream",
+    "StreamError",
+    "Tensor",
+    "TransferPath",
+    "ValueInfo",
+    "WouldBlockError",
+    "WrongDeviceError",
+]
