@@ -144,6 +144,27 @@ def test_every_call_fails_once(
     }
 
 
+@pytest.mark.parametrize("release", ["1.24.1", "1.28.0", "1.32.0"])
+def test_sessions(sanitized: Bench, ort_library: Ort, release: str) -> None:
+    """Sessions that wait, run and signal on a stream, a producer in another process, IoBinding."""
+    out = sanitized.run("host_run", ort_library(release))
+    assert out.splitlines()[-1] == "passed 9"
+
+
+def test_sessions_without_addresses(sanitized: Bench, ort_library: Ort) -> None:
+    """The same where tensors' memory is mapped, because the device has no addresses."""
+    ort = ort_library(RELEASES[-1])
+    out = sanitized.run("host_run", ort, MOCK_DRIVER_OPTIONS="device_address=0")
+    assert out.splitlines()[-1] == "passed 9"
+
+
+def test_exit_with_everything_open(sanitized: Bench, ort_library: Ort) -> None:
+    """A process may end while a stream waits."""
+    environ = {"ASAN_OPTIONS": "detect_leaks=0"}
+    out = sanitized.run("host_run", ort_library(RELEASES[-1]), "--leave", **environ)
+    assert out.splitlines()[-1] == "left"
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_hostile_descriptors(sanitized: Bench, ort_library: Ort, release: str) -> None:
     """At least 80 bad inputs: a status that names the field, no driver call, nothing leaked."""

@@ -32,7 +32,7 @@ typedef struct VulkanBuffer {
   bool external; /**< Shared with another API or process, which owns it between our uses. */
 } VulkanBuffer;
 
-/** A queue of the device, and how many streams submit to it. */
+/** A queue of the device, and how many streams submit to it: a wait of one holds up the others. */
 typedef struct VulkanQueue {
   VkQueue queue;
   size_t streams;
