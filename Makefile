@@ -8,13 +8,16 @@ BIN := $(VENV)/bin
 TOOL := $(BIN)/ort-interop-gen
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: generate test check-headers bench fuzz mutation soak clean help
+.PHONY: generate test test-matrix check-headers bench bench-frames fuzz mutation soak clean help
 
 generate: $(VENV)/.installed ## install the tool and render the spec into generated/
 	$(TOOL) generate
 
 test: $(VENV)/.installed-test ## run every test; REQUIRE_ALL=1 makes a missing tool a failure
 	$(PYTEST) -n $(JOBS) --dist loadfile
+
+test-matrix: $(VENV)/.installed-test ## the Python layer on every release of onnxruntime, into docs/matrix.md; half an hour
+	$(BIN)/python tests/matrix --out docs/matrix.md
 
 check-headers: $(VENV)/.installed-test ## HEADERS=dir: check against the ORT headers in dir/<release>/
 	@test -n "$(HEADERS)" || { echo "usage: make check-headers HEADERS=dir"; exit 2; }
@@ -27,6 +30,9 @@ check-headers: $(VENV)/.installed-test ## HEADERS=dir: check against the ORT hea
 
 bench: $(VENV)/.installed-test ## measure speed; HEADERS=dir uses the ORT headers in it
 	$(BIN)/python bench/bench.py $(if $(HEADERS),--headers $(HEADERS))
+
+bench-frames: $(VENV)/.installed-test ## the frame loop: the Python layer, C, and onnxruntime's own bindings
+	$(BIN)/python bench/frame_loop.py
 
 fuzz: $(VENV)/.installed-test ## 10,000 mutated inputs a fuzz test; minutes
 	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m fuzz -n $(JOBS)

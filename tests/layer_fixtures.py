@@ -5,12 +5,25 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ep_build import Tree
 from layer_rig import RELEASE, Rig
 from support import GENERATED, need_tool, ort_library_path
+
+
+def need_module(name: str) -> Any:
+    """A package that tests need; without it they are skipped, or fail with REQUIRE_ALL=1."""
+    try:
+        return import_module(name)
+    except ImportError:
+        reason = f"the package '{name}' is not installed"
+        if os.environ.get("REQUIRE_ALL") == "1":
+            pytest.fail(f"REQUIRE_ALL=1, but {reason}", pytrace=False)
+        pytest.skip(reason, allow_module_level=True)
 
 
 @pytest.fixture(scope="session", name="library")

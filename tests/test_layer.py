@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from layer_fixtures import host_ep_fixture, library_fixture, rig_fixture  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
 from layer_rig import HALF, RELEASE, SHAPE, SIZE, Rig, SharedMemory, child, minor, ort
 from ort_interop.runtime import (
     DescriptorError,
@@ -21,7 +21,7 @@ from ort_interop.runtime import (
     WrongDeviceError,
 )
 
-numpy = pytest.importorskip("numpy")
+numpy = need_module("numpy")
 MEMORY = ort.OrtExternalMemoryHandleType
 SEMAPHORE = ort.OrtExternalSemaphoreType
 FD = MEMORY.ORT_EXTERNAL_MEMORY_HANDLE_TYPE_MEMORY_OPAQUE_FD
@@ -307,7 +307,7 @@ def test_numpy_types(rig: Rig, dtype: str) -> None:
     ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"],
 )
 def test_ml_dtypes(rig: Rig, dtype: str) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = need_module("ml_dtypes")
     kind = getattr(ml_dtypes, dtype)
     with rig.memory.tensor((3,), kind) as tensor:
         tensor.from_host(numpy.array([1, 2, -0.5], kind))
@@ -321,7 +321,7 @@ def test_ml_dtypes(rig: Rig, dtype: str) -> None:
     [("int4", [1, -2, 7], b"\xe1\x07"), ("uint4", [1, 15, 9], b"\xf1\x09")],
 )
 def test_sub_byte_types_are_packed(rig: Rig, dtype: str, numbers: list[int], packed: bytes) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = need_module("ml_dtypes")
     rig.exported.view[:2] = bytes(2)
     with rig.memory.tensor((3,), dtype) as tensor:
         assert tensor.nbytes == 2

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from ep_build import Tree
-from layer_fixtures import host_ep_fixture, library_fixture  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, need_module  # noqa: F401
 from layer_rig import HALF, Rig
 from ort_interop.runtime import NoHostAccessError, Tensor
 from support import GENERATED
 
-numpy = pytest.importorskip("numpy")
+numpy = need_module("numpy")
 NOT_MAPPED = ("c/host/host.c", "info->host_access = true;", "info->host_access = false;")
 """What makes the host EP one whose memory the host may not touch."""
 NO_ALLOCATOR = (
@@ -81,7 +81,7 @@ def test_a_tensor_of_the_devices_own_memory(copying: Rig) -> None:
 
 
 def test_packed_elements_are_copied_too(copying: Rig) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = need_module("ml_dtypes")
     with copying.memory.tensor((3,), "int4") as tensor:
         tensor.from_host(numpy.array([1, -2, 7], ml_dtypes.int4))
         assert tensor.to_host().astype(int).tolist() == [1, -2, 7]

@@ -8,21 +8,16 @@ import weakref
 from typing import Any
 
 import pytest
-from layer_fixtures import host_ep_fixture, library_fixture, rig_fixture  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
 from layer_rig import Rig, child
 from ort_interop.runtime import InUseError
-from support import missing
 
-numpy = pytest.importorskip("numpy")
+numpy = need_module("numpy")
 
 
 @pytest.fixture(scope="module")
 def torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        missing("PyTorch is not installed")
-    return torch
+    return need_module("torch")
 
 
 def test_numpy_reads_and_writes_a_tensor(rig: Rig) -> None:

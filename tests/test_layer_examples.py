@@ -6,11 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-from layer_fixtures import host_ep_fixture, library_fixture  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, need_module  # noqa: F401
 from layer_rig import RELEASE, ROOT
 
-pytest.importorskip("numpy")
+need_module("numpy")
 
 
 def example(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

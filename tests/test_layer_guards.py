@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from ep_build import Tree
-from layer_fixtures import host_ep_fixture, library_fixture, rig_fixture  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
 from layer_rig import Rig, child, minor
 from ort_interop.runtime import InUseError, StreamError, WouldBlockError
 from support import GENERATED
 
-numpy = pytest.importorskip("numpy")
+numpy = need_module("numpy")
 CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGILL}
 BEGIN = """
 from layer_rig import *

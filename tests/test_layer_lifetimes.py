@@ -10,12 +10,12 @@ import weakref
 from typing import Any
 
 import pytest
-from layer_fixtures import host_ep_fixture, library_fixture, rig_fixture  # noqa: F401
+from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
 from layer_rig import SIZE, Rig, child, ort
 from ort_interop.runtime import ClosedError, InUseError, Runtime
 from ort_interop.runtime import _semantics as semantics
 
-numpy = pytest.importorskip("numpy")
+numpy = need_module("numpy")
 PARTS = ("runtime", "library", "importer", "memory", "semaphore", "x", "y", "stream", "session")
 NEEDED_BY = {
     "x": {"memory", "library", "runtime"},

@@ -7,13 +7,12 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
 from ep_build import SANITIZE, Tree
-from layer_fixtures import library_fixture  # noqa: F401
+from layer_fixtures import library_fixture, need_module  # noqa: F401
 from layer_rig import child
 from support import GENERATED, need_tool
 
-pytest.importorskip("numpy")
+need_module("numpy")
 ORDERS = int(os.environ.get("SHUFFLE_ORDERS", "60"))
 """Set SHUFFLE_ORDERS for more; 60 take a minute."""
 SHUFFLE = """
