@@ -6,6 +6,7 @@ import gc
 import itertools
 import random
 import threading
+import tracemalloc
 import weakref
 from typing import Any
 
@@ -233,6 +234,43 @@ def test_a_dropped_runtime_leaves_nothing(library: str, host_ep: str) -> None:
         del made
         gc.collect()
     assert set(_node._living) <= before
+
+
+def test_a_frame_loop_does_not_grow(rig: Rig) -> None:
+    tensors = {"input": rig.x}, {"output": rig.y}
+    semaphore = rig.semaphore
+    with rig.session.frame(*tensors, stream=rig.stream, wait=semaphore, signal=semaphore) as frame:
+
+        def loop(first: int, last: int) -> int:
+            for value in range(first, last):
+                frame(value, value + 1)
+                if value % 100 == 0:
+                    semaphore.wait_on_host(value + 1)
+            semaphore.wait_on_host(last)
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        try:
+            loop(0, 1000)
+            before = loop(1000, 2000)
+            assert loop(2000, 12000) - before < 1000
+        finally:
+            tracemalloc.stop()
+
+
+def test_nothing_is_released_inside_a_callback(rig: Rig) -> None:
+    """ONNX Runtime may hold locks while it logs."""
+    from ort_interop.runtime import _node
+
+    tensor = rig.memory.tensor((4,), "int8")
+    serial = tensor._node.serial
+    with _node.called_back():
+        del tensor
+        gc.collect()
+        assert serial in _node._living
+    rig.memory.tensor((4,), "int8").close()
+    assert serial not in _node._living
 
 
 def test_threads_make_use_and_close_at_once(rig: Rig) -> None:
