@@ -572,6 +572,9 @@ def test_the_wheel_is_found_without_importing_it(tmp_path: Path) -> None:
     code = "import ort_interop\nprint(ort_interop.find_library())"
     done = python(code, PYTHONPATH=f"{PACKAGE}:{tmp_path}")
     assert done.stdout.strip() == str(capi / "libonnxruntime.so.1.31.1"), done.stderr
+    for given in (tmp_path, tmp_path / "onnxruntime", capi):
+        done = python(code, ORT_INTEROP_LIBRARY=str(given), PYTHONPATH=str(PACKAGE))
+        assert done.stdout.strip() == str(capi / "libonnxruntime.so.1.31.1"), done.stderr
     other = tmp_path / "other" / "libonnxruntime.so"
     other.parent.mkdir()
     other.touch()

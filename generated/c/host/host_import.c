@@ -202,9 +202,10 @@ bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type
   atomic_init(&semaphore->references, 1);
   semaphore->shared = ort_interop_host_map_semaphore(native.fd);
   if (semaphore->shared == NULL) {
+    int failure = errno;
     free(semaphore);
     return ep_fail(error, ORT_EP_FAIL, "native_handle does not hold a semaphore of version %u: %s",
-                   ORT_INTEROP_HOST_SEMAPHORE_VERSION, strerror(errno));
+                   ORT_INTEROP_HOST_SEMAPHORE_VERSION, strerror(failure));
   }
   ep_fd_close(native.fd);
   *out = semaphore;

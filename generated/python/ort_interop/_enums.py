@@ -95,7 +95,7 @@ class Parameter:
     __slots__ = ("from_param",)
 
     def __init__(self, name: str) -> None:
-        self.from_param = attrgetter(f"_as_{name}")
+        self.from_param = attrgetter(f"_member_of_{name}")
 
 
 class EnumCell(ctypes.c_int):
@@ -138,7 +138,7 @@ def make_enum(name: str) -> Any:
         members.append((constant, int(value)))
     base: Any = OrtFlag if kind == "flags" else OrtEnum
     made = base(name, members, module="ort_interop")
-    setattr(made, f"_as_{name}", _Argument(f"_as_{name}"))
+    setattr(made, f"_member_of_{name}", _Argument(f"_member_of_{name}"))
     return made
 
 

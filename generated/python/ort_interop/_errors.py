@@ -43,7 +43,7 @@ class UnsupportedVersion(OrtInteropError):
 
     def __init__(self, wanted: int, host: str, path: str, reason: str = "") -> None:
         message = f"API version {wanted} (ONNX Runtime 1.{wanted}) is wanted, but {path} is {host}"
-        super().__init__(f"{message}: {reason}" if reason else message)
+        super().__init__(f"{message}, {reason}" if reason else message)
         self.wanted = wanted
         self.host = host
         self.path = path

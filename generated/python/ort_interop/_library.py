@@ -136,7 +136,7 @@ class Library:
                 wanted,
                 self.version,
                 self.path,
-                f"this package knows API versions {floor} to {NEWEST_VERSION}",
+                f"and this package knows API versions {floor} to {NEWEST_VERSION}",
             )
         return wanted
 

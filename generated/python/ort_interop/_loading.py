@@ -54,16 +54,17 @@ def _wheel_folders() -> Iterator[str]:
 def find_library(path: str | os.PathLike[str] | None = None) -> str:
     """The absolute path of ONNX Runtime's library.
 
-    Looks at ``path`` (a library or its folder) if given, else at the environment variable
-    ``ORT_INTEROP_LIBRARY``, else into the installed ``onnxruntime`` wheel.  Raises
-    :class:`LibraryNotFound`, which names what was looked at.
+    Looks at ``path`` (a library, its folder, or a folder with the wheel) if given, else at the
+    environment variable ``ORT_INTEROP_LIBRARY``, else into the installed ``onnxruntime`` wheel.
+    Raises :class:`LibraryNotFound`, which names what was looked at.
     """
     given = os.fspath(path) if path is not None else os.environ.get(ENVIRONMENT_VARIABLE)
     if given:
         given = os.path.abspath(given)
         if os.path.isfile(given):
             return given
-        for folder in (given, os.path.join(given, "capi")):
+        inside = (("capi",), ("onnxruntime", "capi"))
+        for folder in (given, *(os.path.join(given, *parts) for parts in inside)):
             for found in _libraries(folder):
                 return found
         source = "" if path is not None else f" (from {ENVIRONMENT_VARIABLE})"

@@ -29,6 +29,7 @@ _R = TypeVar("_R")
 _lock = threading.Lock()
 _abandoned: deque[Node] = deque()
 _living: dict[int, Node] = {}
+_here = threading.local()
 _serials = count(1)
 _before_close: list[Callable[[], None]] = []
 INTERNAL_THREAD = "ort-interop-"
@@ -132,8 +133,23 @@ def drop(node: Node) -> None:
     drain()
 
 
+@contextmanager
+def called_back() -> Iterator[None]:
+    """Release nothing on this thread: ONNX Runtime is calling, and may hold locks of its own.
+
+    What is abandoned meanwhile is released with the next thing that is.
+    """
+    _here.depth = getattr(_here, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _here.depth -= 1
+
+
 def drain() -> None:
     """Release what nobody needs any more, users before what they need."""
+    if getattr(_here, "depth", 0):
+        return
     while _abandoned:
         # A finalizer may interrupt this very thread inside the lock: then its holder does the work.
         if not _lock.acquire(blocking=False):
@@ -341,6 +357,7 @@ def _abandon_at_exit() -> None:
         if not node.closed and not node.views and not node.calls:
             node.closed = True
             drop(node)
+    drain()
 
 
 def _forget_in_child() -> None:

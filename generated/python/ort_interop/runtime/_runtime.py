@@ -15,7 +15,7 @@ from .._loading import load, ortchar
 from .._types import get
 from ._device import Device
 from ._native import create, node_of, text
-from ._node import Node, Resource, entered, inside, locked
+from ._node import Node, Resource, called_back, entered, inside, locked
 from ._session import Session
 from ._tensor import Tensor
 
@@ -279,4 +279,5 @@ def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
 
 
 def _log(logger: Logger, _param: Any, level: Any, *texts: bytes) -> None:
-    logger(level, *(text(part) for part in texts))
+    with called_back():
+        logger(level, *(text(part) for part in texts))

@@ -82,5 +82,9 @@ UNSUPPORTED: dict[str, str] = {
 }
 """What a function answers where the feature is missing."""
 
-ALSO_REFUSED: tuple[str, ...] = ("OrtInteropApi.CreateExternalResourceImporterForDevice",)
+ALSO_REFUSED: frozenset[str] = frozenset(
+    {
+        "OrtInteropApi.CreateExternalResourceImporterForDevice",
+    }
+)
 """Functions that some EPs answer with ORT_NOT_IMPLEMENTED where another answer is due."""
