@@ -1,7 +1,8 @@
-"""The host EP built for an older release, from the generated sources and a narrowed spec."""
+"""Other builds of the host EP: for an older release, and with changes that make it misbehave."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from ep_build import ROOT, Tree
@@ -25,3 +26,15 @@ def build_for(release: int, folder: Path) -> Path:
     (include / "onnxruntime_c_api.h").write_text(header.replace("ORT_INTEROP_", "NARROWED_"))
     tree = Tree(ROOT / "generated")
     return tree.make(folder / "build", f"ORT_INCLUDE_DIR={include}")
+
+
+def variant(folder: Path, *changes: tuple[str, str, str]) -> str:
+    """The library with changes (file, old text, new text), each of which must apply once."""
+    tree = folder / "tree"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "generated", tree, ignore=ignored)
+    for name, old, new in changes:
+        text = (tree / name).read_text()
+        assert text.count(old) == 1, (name, old)
+        (tree / name).write_text(text.replace(old, new))
+    return str(Tree(tree).make(folder / "build"))

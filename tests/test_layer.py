@@ -20,6 +20,7 @@ from ort_interop.runtime import (
     TransferPath,
     WrongDeviceError,
 )
+from support import ort_library_path
 
 numpy = need_module("numpy")
 MEMORY = ort.OrtExternalMemoryHandleType
@@ -158,6 +159,30 @@ def test_run_checks_names_types_and_shapes(rig: Rig) -> None:
         rig.session.run({"input": numpy.zeros(SHAPE, numpy.int32)})
     with pytest.raises(MisuseError, match=r"has the shape \[4, 16\], the tensor \[16, 4\]"):
         rig.session.run({"input": numpy.zeros((16, 4), numpy.float32)})
+
+
+def test_no_outputs_are_no_run(rig: Rig) -> None:
+    with pytest.raises(MisuseError, match="no outputs are wanted"):
+        rig.session.run({"input": rig.x}, [])
+
+
+def test_things_of_another_onnxruntime_are_refused(rig: Rig, host_ep: str) -> None:
+    """Two releases in one process: their objects must never meet."""
+    other = "1.24.1" if RELEASE != "1.24.1" else "1.32.0"
+    with Runtime.load(ort_library_path(other)) as second, second.register_library(host_ep) as ep:
+        (device,) = ep.devices
+        assert device != rig.device and device.ep_name == rig.device.ep_name
+        tensor = second.tensor(values())
+        with pytest.raises(WrongDeviceError, match=f"is of <ONNX Runtime {other}>"):
+            rig.session.run({"input": tensor})
+        with pytest.raises(WrongDeviceError, match="of another environment"):
+            rig.session_of("Identity", device=device)
+        with device.stream() as stream:
+            with pytest.raises(WrongDeviceError, match=f"the stream of <ONNX Runtime {other}>"):
+                rig.session.run({"input": rig.x}, {"output": rig.y}, stream=stream)
+            with pytest.raises(WrongDeviceError, match="UUID"):
+                rig.semaphore.wait(stream, 0)
+        tensor.close()
 
 
 def test_sessions_tell_their_values_devices_and_nodes(rig: Rig) -> None:

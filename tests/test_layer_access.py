@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from ep_build import Tree
+from layer_ep import variant
 from layer_fixtures import host_ep_fixture, library_fixture, need_module  # noqa: F401
 from layer_rig import HALF, Rig
 from ort_interop.runtime import NoHostAccessError, Tensor
-from support import GENERATED
 
 numpy = need_module("numpy")
 NOT_MAPPED = ("c/host/host.c", "info->host_access = true;", "info->host_access = false;")
@@ -22,17 +19,6 @@ NO_ALLOCATOR = (
     "NULL",
 )
 """What makes it one that offers no allocator, and with it promises no copies."""
-
-
-def variant(folder: Path, *changes: tuple[str, str, str]) -> str:
-    """The host EP built with changes, each of which must apply once."""
-    tree = folder / "tree"
-    shutil.copytree(GENERATED, tree, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, old, new in changes:
-        text = (tree / name).read_text()
-        assert text.count(old) == 1, (name, old)
-        (tree / name).write_text(text.replace(old, new))
-    return str(Tree(tree).make(folder / "build"))
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from ep_build import Tree
+from layer_ep import variant
 from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
 from layer_rig import Rig, child, minor
 from ort_interop.runtime import InUseError, StreamError, WouldBlockError
-from support import GENERATED
 
 numpy = need_module("numpy")
 CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGILL}
@@ -175,11 +174,18 @@ print(old)
 """
 
 
+@pytest.fixture(scope="module")
+def queueing_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The host EP as most are: copies from the host are queued, also where nothing is before them."""
+    change = ("c/host/host.c", "staged && host_stream_do_if_idle", "0 && host_stream_do_if_idle")
+    return variant(tmp_path_factory.mktemp("queueing"), change)
+
+
 @pytest.mark.parametrize("guard", ["unguarded", "guarded"])
 def test_binding_a_cpu_tensor_races_with_a_stream_from_1_31(
-    library: str, host_ep: str, guard: str
+    library: str, queueing_ep: str, guard: str
 ) -> None:
-    done = child(BEGIN + BIND, library, host_ep, guard)
+    done = child(BEGIN + BIND, library, queueing_ep, guard)
     assert done.returncode == 0, done.stderr
     stale = int(done.stdout)
     if guard == "guarded" or minor() < 31:
@@ -199,22 +205,19 @@ sys.stdout.flush()
 if sys.argv[3] == "unguarded":
     api.UnregisterExecutionProviderLibrary(made.runtime._handle, b"host")
 print(sum(made.session.run({"input": x}, {"output": y})["output"].to_host().ravel()))
+print("survived", flush=True)
 if sys.argv[3] == "guarded":
-    made.close()
-print("survived")
+    # Unloading for real is not this EP's strength: its threads may still be in its code.
+    import os
+    os._exit(0)
 """
 
 
 @pytest.fixture(scope="module")
 def unloadable_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The host EP without ``-z nodelete``, as most EPs are linked."""
-    folder = tmp_path_factory.mktemp("unloadable")
-    shutil.copytree(GENERATED, folder / "tree", ignore=shutil.ignore_patterns("__pycache__"))
-    makefile = folder / "tree" / "c" / "host" / "Makefile"
-    text = makefile.read_text()
-    assert text.count("-Wl,-z,nodelete") == 1
-    makefile.write_text(text.replace("-Wl,-z,nodelete", ""))
-    return str(Tree(Path(folder / "tree")).make(folder / "build"))
+    change = ("c/host/Makefile", "-Wl,-z,nodelete", "")
+    return variant(tmp_path_factory.mktemp("unloadable"), change)
 
 
 @pytest.mark.parametrize("guard", ["unguarded", "guarded"])

@@ -376,7 +376,8 @@ def test_the_interpreter_may_exit_with_everything_open(
 
 FORK = """
 from layer_rig import *
-import gc, os
+import gc, os, warnings
+warnings.simplefilter("ignore")
 made = Rig(sys.argv[1], sys.argv[2])
 pid = os.fork()
 if pid == 0:
