@@ -18,7 +18,6 @@ import gc
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
