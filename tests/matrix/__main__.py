@@ -57,6 +57,7 @@ SUITES = (
     Suite("guards", ("tests/test_layer_guards.py",)),
     Suite("DLPack", ("tests/test_layer_dlpack.py",)),
     Suite("host access", ("tests/test_layer_access.py",)),
+    Suite("GPU EPs on mocked drivers", ("tests/test_layer_gpu.py",)),
     Suite("official package, EPs of PyPI", ("tests/test_layer_beside.py",)),
     Suite("examples", ("tests/test_layer_examples.py",)),
 )
@@ -156,7 +157,6 @@ def main() -> int:
                 if not outcome.good:
                     print(outcome.output)
                 sys.stdout.flush()
-    # The row of the release that is refused comes first.
     shown = table(results, releases)
     print(shown)
     if arguments.out is not None:
