@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
-from layer_rig import HALF, RELEASE, SHAPE, SIZE, Rig, SharedMemory, child, minor, ort
+from layer_rig import HALF, PACKAGE, RELEASE, SHAPE, SIZE, Rig, SharedMemory, child, minor, ort
 from ort_interop.runtime import (
     DescriptorError,
     MisuseError,
@@ -495,3 +495,28 @@ def test_the_environment_is_shared_between_runtimes(rig: Rig, library: str) -> N
                 with pytest.raises(MisuseError, match="imported memory"):
                     rig.library.close()
                 assert not memory.closed
+
+
+NOT_POSIX = """
+import asyncio, ctypes, mmap, os, sys, threading, uuid, weakref
+for name in ("uname", "register_at_fork", "memfd_create", "fork"):
+    delattr(os, name)
+sys.platform, os.name = "win32", "nt"
+sys.path.insert(0, sys.argv[1])
+import ort_interop.runtime
+from ort_interop.runtime._observer import HostSemaphore
+from ort_interop.runtime import _dlpack
+print(HostSemaphore.of(0))
+"""
+
+
+def test_importing_needs_nothing_of_posix() -> None:
+    done = child(NOT_POSIX, str(PACKAGE))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+
+
+def test_importing_needs_no_package() -> None:
+    """NumPy and ml_dtypes are imported when arrays are asked for."""
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import ort_interop.runtime, json\n"
+    program += "print(json.dumps(sorted({'numpy', 'ml_dtypes', 'onnxruntime'} & set(sys.modules))))"
+    assert child(program, str(PACKAGE)).stdout == "[]\n"
