@@ -130,6 +130,30 @@ def test_a_tensor_starts_at_its_offset_after_the_regions(rig: Rig) -> None:
     region.close()
 
 
+def test_host_allocations_are_used_where_they_are(rig: Rig) -> None:
+    import ctypes
+    import mmap
+
+    kind = MEMORY.ORT_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION
+    pages = mmap.mmap(-1, SIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    for wrong in (0, start + 64):
+        with pytest.raises(DescriptorError, match="native_handle is "):
+            rig.importer.import_memory(wrong, SIZE, kind)
+    assert rig.importer.can_import_memory(kind) is (minor() >= 30)
+    if minor() < 30:
+        with pytest.raises(ort.OrtError, match="cannot import on ONNX Runtime"):
+            rig.importer.import_memory(start, SIZE, kind)
+        return
+    with (
+        rig.importer.import_memory(start, SIZE, kind) as memory,
+        memory.tensor(SHAPE, "float32", HALF) as tensor,
+    ):
+        assert tensor.data_ptr == start + HALF
+        rig.session.run({"input": values(4)}, {"output": tensor})
+    assert pages[HALF : HALF + 256] == values(4).tobytes()
+
+
 def test_objects_with_fileno_are_taken(rig: Rig) -> None:
     with os.fdopen(os.dup(rig.exported.fd), "rb") as file, rig.importer.import_memory(file, SIZE):
         pass
