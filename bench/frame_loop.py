@@ -4,11 +4,13 @@
 
 One frame: the stream waits for a semaphore, runs an Identity model on tensors made before, and
 signals the semaphore.  All programs do the same number of frames, in rounds that alternate, and the
-best round of each counts.  Two sizes: a small model's image (3 x 224 x 224 floats), whose copy the EP's
-thread makes beside the host's, and 64 floats, where there is nothing but overhead.
+best round of each counts.  Three sizes: an image of 3 x 224 x 224 floats and one of 3 x 640 x 640, whose
+copies the EP's thread makes beside the host's, and 64 floats, where there is nothing but overhead.
 
 ``run_with_iobinding`` of the ``onnxruntime`` package runs an equal model with the CPU's own kernel; it
-has no streams, so its frame is the synchronous run alone.
+has no streams, so its frame is the synchronous run alone, and its host works all the while.
+
+Two times of a frame: what passes until the last frame is done, and what the host's thread works.
 """
 
 from __future__ import annotations
@@ -36,13 +38,15 @@ from layer_wheels import fetch_wheel  # noqa: E402
 from ort_interop.runtime import Runtime  # noqa: E402
 from support import GENERATED, ort_library_path  # noqa: E402
 
-SHAPES = {"image": (3, 224, 224), "tiny": (4, 16)}
-FRAMES = 10_000
+SHAPES = {"image": (3, 224, 224), "photo": (3, 640, 640), "tiny": (4, 16)}
+FRAMES = {"image": 10_000, "photo": 1_000, "tiny": 10_000}
 ROUNDS = 5
 EVERY = 100
 """The host waits for the stream after so many frames, so that its queue stays short."""
 GOAL_C = 1.25
+"""The time that passes, of the layer to C."""
 GOAL_BINDING = 1.0
+"""The host's work, of the layer to run_with_iobinding."""
 
 
 class Layer:
@@ -96,6 +100,20 @@ class Layer:
                 semaphore.wait_on_host(value + 1)
         self.end(frames)
 
+    def bare(self, frames: int) -> None:
+        """The three calls of the bindings below the layer, which is the least that ctypes allows."""
+        table = self.runtime.library.interop_api
+        handles = [t._handle for t in (self.semaphore.importer, self.semaphore, self.stream)]
+        wait, signal = table.WaitSemaphore, table.SignalSemaphore
+        invoke = self.prepared._invoke
+        for value in range(self.value, self.value + frames):
+            wait(*handles, value)
+            invoke()
+            signal(*handles, value + 1)
+            if value % EVERY == 0:
+                self.semaphore.wait_on_host(value + 1)
+        self.end(frames)
+
     def end(self, frames: int) -> None:
         """Wait for the stream."""
         self.value += frames
@@ -137,7 +155,7 @@ def official(release: str, shape: tuple[int, ...]) -> Callable[[int], None]:
 
 
 def measured(loop: Callable[[int], None], frames: int) -> tuple[float, float]:
-    """Nanoseconds a frame: those that passed, and those that this thread used."""
+    """Nanoseconds a frame: those that passed, and those that this thread worked."""
     passed, used = time.perf_counter_ns(), time.thread_time_ns()
     loop(frames)
     return (
@@ -175,7 +193,7 @@ def compare(name: str, library: str, ep: str, program: Path, release: str) -> di
     shape = SHAPES[name]
     layer = Layer(library, ep, shape)
     binding = official(release, shape)
-    frames = FRAMES // ROUNDS
+    frames = FRAMES[name] // ROUNDS
     best: dict[str, tuple[float, float]] = {}
 
     def note(loop: str, figures: tuple[float, float]) -> None:
@@ -187,20 +205,21 @@ def compare(name: str, library: str, ep: str, program: Path, release: str) -> di
     for _ in range(ROUNDS):
         note("layer, one call a frame", measured(layer.whole, frames))
         note("layer, three calls a frame", measured(layer.steps, frames))
+        note("ctypes alone", measured(layer.bare, frames))
         note("run_with_iobinding", measured(binding, frames))
         sizes = [str(size) for size in shape]
         out = run([str(program), library, ep, str(frames), "2", str(EVERY), *sizes])
         for line in out.splitlines():
             passed, used = map(float, line.split())
             note("C", (passed, used))
-    whole = best["layer, one call a frame"]
     report: dict[str, Any] = {
         "shape": shape,
-        "nanoseconds a frame": {n: {"passed": p, "used": u} for n, (p, u) in best.items()},
-        "layer / C": whole[0] / best["C"][0],
-        "layer / C, three calls": best["layer, three calls a frame"][0] / best["C"][0],
-        "layer / run_with_iobinding": whole[0] / best["run_with_iobinding"][0],
+        "nanoseconds a frame": {n: {"passed": p, "worked": w} for n, (p, w) in best.items()},
     }
+    for loop in ("layer, one call a frame", "layer, three calls a frame", "ctypes alone"):
+        for other in ("C", "run_with_iobinding"):
+            passed, worked = (best[loop][at] / best[other][at] for at in (0, 1))
+            report[f"{loop} / {other}"] = {"passed": passed, "worked": worked}
     if name == "tiny":
         report["growth"] = growth(layer, 1_000_000)
     return report
@@ -231,7 +250,9 @@ def main() -> int:
     if given.out is not None:
         given.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     image = report["image"]
-    met = image["layer / C"] <= GOAL_C and image["layer / run_with_iobinding"] < GOAL_BINDING
+    to_c = image["layer, one call a frame / C"]["passed"]
+    to_binding = image["layer, one call a frame / run_with_iobinding"]["worked"]
+    met = to_c <= GOAL_C and to_binding < GOAL_BINDING
     return 0 if met else 1
 
 
