@@ -7,11 +7,19 @@
     with Runtime.load() as runtime, runtime.register_library("/path/to/ep.so") as library:
         (device,) = library.devices
         importer = device.importer()  # None where the EP imports nothing
-        memory = importer.import_memory(fd, size)
-        x = memory.tensor((4, 16), "float32")
-        y = memory.tensor((4, 16), "float32", offset=4096)
-        session = runtime.session("model.onnx", device)
-        session.run({"input": x}, {"output": y})
+        with (
+            importer,
+            importer.import_memory(memory_fd, 8192) as memory,  # the descriptor stays yours
+            importer.import_semaphore(fence_fd) as semaphore,
+            memory.tensor((4, 16), "float32") as x,
+            memory.tensor((4, 16), "float32", offset=4096) as y,
+            device.stream() as stream,
+            runtime.session("model.onnx", device) as session,
+        ):
+            semaphore.wait(stream, 1)
+            session.run({"input": x}, {"output": y}, stream=stream, synchronize=False)
+            semaphore.signal(stream, 2)
+            semaphore.wait_on_host(2)  # or: await semaphore.reached(2)
 
 Objects keep alive what they depend on, and are released in an order that ONNX Runtime survives,
 whoever closes or collects them first.  What ONNX Runtime would crash on, block in or ignore raises

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import mmap
 import os
@@ -10,9 +9,12 @@ import struct
 import sys
 import threading
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ._node import INTERNAL_THREAD
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Observer(Protocol):
@@ -117,6 +119,8 @@ class Waiters:
 
     async def reached(self, value: int) -> None:
         """Return once the value is reached."""
+        import asyncio
+
         if self._observer.value >= value:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -96,8 +96,8 @@ class Session(Resource):
                 path = ortchar(model)
                 handle = create(library, "OrtApi.CreateSession", environment, path, options)
             else:
-                name = f"session of a model of {len(bytes(model))} bytes"
                 data = bytes(model)
+                name = f"session of a model of {len(data)} bytes"
                 slot = "OrtApi.CreateSessionFromArray"
                 handle = create(library, slot, environment, data, len(data), options)
         finally:
@@ -291,6 +291,8 @@ class Session(Resource):
             )
         if not self.devices:
             return "was made without an EP device and has no device streams: ONNX Runtime crashes"
+        if stream.device.runtime._environment != self.runtime._environment:
+            return f"is of {self.runtime!r}, the stream of {stream.device.runtime!r}"
         wanted = stream.device.memory
         fitting = [d for d in self.devices if d == stream.device or d.memory == wanted]
         if not fitting:
@@ -344,8 +346,13 @@ def _named(session: Session, side: str, values: tuple[ValueInfo, ...], name: str
     raise MisuseError(f"{session._node.label} has no {side} {name!r}; it has {known}")
 
 
-def _check_tensor(side: str, info: ValueInfo, tensor: Tensor) -> None:
-    """Refuse a tensor whose type or shape cannot be the value's."""
+def _check_tensor(session: Session, side: str, info: ValueInfo, tensor: Tensor) -> None:
+    """Refuse a tensor whose type or shape cannot be the value's, or of another ONNX Runtime."""
+    if tensor.runtime._environment != session.runtime._environment:
+        raise WrongDeviceError(
+            f"{side} {info.name!r}: {tensor._node.label} is of {tensor.runtime!r}, the session of "
+            f"{session.runtime!r}"
+        )
     if info.dtype is not None and tensor.dtype != info.dtype:
         raise MisuseError(f"{side} {info.name!r} is {info.dtype}, the tensor {tensor.dtype}")
     fits = len(info.shape) == len(tensor.shape) and all(
@@ -364,6 +371,8 @@ def _adopt(session: Session, handle: Any, name: str) -> Tensor:
     related = [runtime._node, *(n for d in session.devices for n in d._related)]
     node = node_of(runtime.library, handle, f"output {name!r} of {session._node.label}", related)
     try:
+        if not _is_tensor(session, handle):
+            raise MisuseError(f"output {name!r} of {session._node.label} is no tensor")
         info = create(runtime.library, "OrtApi.GetTensorTypeAndShape", handle)
         try:
             cell = get("c_ONNXTensorElementDataType")()
@@ -382,6 +391,24 @@ def _adopt(session: Session, handle: Any, name: str) -> Tensor:
     if not memory.is_cpu:
         made.device = next((d for d in session.devices if _same(d.memory, memory)), None)
     return made
+
+
+def _is_tensor(session: Session, handle: Any) -> bool:
+    answer = ctypes.c_int()
+    session.runtime.library.api.IsTensor(handle, answer)
+    return answer.value != 0
+
+
+def _adopt_all(session: Session, handles: dict[str, Any]) -> dict[str, Tensor]:
+    """Tensors that ONNX Runtime made; if one of them is none, all are released."""
+    found = {}
+    try:
+        for name in list(handles):
+            found[name] = _adopt(session, handles.pop(name), name)
+    finally:
+        for handle in handles.values():
+            session.runtime.library.api.ReleaseValue(handle)
+    return found
 
 
 def _same(one: MemoryInfo | None, other: MemoryInfo) -> bool:
@@ -469,11 +496,13 @@ class PreparedRun(Resource):
         """Run with outputs that ONNX Runtime allocates."""
         results = _array(self._outputs.get(name) for name in self._made)
         self._invoke(results)
-        found = {}
-        for at, name in enumerate(self._made):
-            known = self._outputs.get(name)
-            found[name] = known or _adopt(self.session, results[at].contents, name)
-        return found
+        made = {
+            name: results[at].contents
+            for at, name in enumerate(self._made)
+            if name not in self._outputs
+        }
+        adopted = _adopt_all(self.session, made)
+        return {name: self._outputs.get(name) or adopted[name] for name in self._made}
 
 
 def _options(run: Resource, session: Session, stream: Stream | None, synchronize: bool) -> Any:
@@ -503,7 +532,7 @@ def _inputs(session: Session, feeds: Mapping[str, Any]) -> dict[str, Tensor]:
     for name, value in feeds.items():
         info = _named(session, "input", session.inputs, name)
         tensor = value if isinstance(value, Tensor) else Tensor.of(session.runtime, value)
-        _check_tensor("input", info, tensor)
+        _check_tensor(session, "input", info, tensor)
         found[name] = tensor
     return found
 
@@ -516,11 +545,14 @@ def _targets(
     if isinstance(outputs, Mapping):
         found.update(outputs)
     else:
-        found.update(dict.fromkeys(outputs or [value.name for value in session.outputs]))
+        wanted = [value.name for value in session.outputs] if outputs is None else outputs
+        found.update(dict.fromkeys(wanted))
+    if not found:
+        raise MisuseError(f"{session._node.label}: no outputs are wanted")
     for name, target in found.items():
         info = _named(session, "output", session.outputs, name)
         if target is not None:
-            _check_tensor("output", info, target)
+            _check_tensor(session, "output", info, target)
     return found
 
 
@@ -616,7 +648,7 @@ class IoBinding(Resource):
         session = self.session
         info = _named(session, "input", session.inputs, name)
         tensor = value if isinstance(value, Tensor) else Tensor.of(session.runtime, value)
-        _check_tensor("input", info, tensor)
+        _check_tensor(session, "input", info, tensor)
         api = session.runtime.library.api
         if tensor.memory.is_cpu and _release(session) >= _ASYNC_BIND:
             tensor = self._staged(name, tensor)
@@ -640,7 +672,7 @@ class IoBinding(Resource):
         info = _named(session, "output", session.outputs, name)
         api = session.runtime.library.api
         if isinstance(target, Tensor):
-            _check_tensor("output", info, target)
+            _check_tensor(session, "output", info, target)
             with inside(target):
                 api.BindOutput(self._handle, name.encode(), target._handle)
                 self._keep("output", name, target)
@@ -704,12 +736,8 @@ class IoBinding(Resource):
         handles = [values[at].contents if values[at] else None for at in range(count.value)]
         if values:
             api.AllocatorFree(allocator, values)
-        names = self._output_names()
-        found = {}
-        for name, handle in zip(names, handles, strict=True):
-            if handle is not None:
-                found[name] = _adopt(self.session, handle, name)
-        return found
+        named = zip(self._output_names(), handles, strict=True)
+        return _adopt_all(self.session, {name: h for name, h in named if h is not None})
 
     @entered
     def _output_names(self) -> list[str]:
