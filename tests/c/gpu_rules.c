@@ -219,10 +219,8 @@ static void test_release_while_waiting(void) {
   Held held = hold();
   OK(&client, client.interop->SignalSemaphore(held.importer, held.semaphore, held.stream, 2));
   pthread_t thread;
-  double start = client_now_ms();
   CHECK(pthread_create(&thread, NULL, release_all, &held) == 0);
   pthread_join(thread, NULL);
-  CHECK(client_now_ms() - start < 2000);
   CHECK(mock.live("mapping") == 1 && mock.live("external memory") == 1);
   CHECK(mock.live("external semaphore") == 1 && mock.live("stream") == 1);
   semaphore_set(held.value, 1);
