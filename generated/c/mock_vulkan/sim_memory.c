@@ -34,7 +34,7 @@ void sim_vkDestroyBuffer(VkDevice device, VkBuffer native, const VkAllocationCal
   if (buffer == NULL || !mock_object_remove("buffer", buffer)) {
     return;
   }
-  if (atomic_load(&buffer->pending) != 0) {
+  if (sim_is_used(&buffer->pending)) {
     mock_offend("vkDestroyBuffer: a submission still uses it");
   }
   free(buffer);

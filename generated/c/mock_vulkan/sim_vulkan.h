@@ -33,7 +33,7 @@ typedef struct SimSemaphore {
   _Atomic uint64_t* value; /**< `own`, or memory shared with other APIs. */
   _Atomic uint64_t own;
   MockShare share;
-  atomic_size_t pending;
+  atomic_size_t pending; /**< Submissions that use it, and threads that wait for it. */
 } SimSemaphore;
 
 typedef struct SimCopy {
@@ -56,6 +56,8 @@ typedef struct SimCommands {
 
 /** The struct of `type` in a chain, null if there is none. */
 const void* sim_chained(const void* next, VkStructureType type);
+/** Whether something still uses an object. What uses one of a lost device soon ends. */
+bool sim_is_used(atomic_size_t* pending);
 /** Sleeps for a moment. */
 void sim_nap(void);
 /** Starts the device's queues, or ends them when they have done everything. */

@@ -79,6 +79,18 @@ void sim_queues_stop(void) {
   ep_mutex_unlock(&sim.mutex);
 }
 
+/* Option `lost`: 1 for a device whose every call tells, 2 for one whose counters stand still. */
+static bool sim_is_lost(void) {
+  return mock_option("lost", 0) != 0;
+}
+
+bool sim_is_used(atomic_size_t* pending) {
+  while (sim_is_lost() && atomic_load(pending) != 0) {
+    sim_nap();
+  }
+  return atomic_load(pending) != 0;
+}
+
 static void sim_copy(const SimCopy* copy) {
   memmove(copy->destination->memory->data + copy->range.dstOffset,
           copy->source->memory->data + copy->range.srcOffset, (size_t)copy->range.size);
@@ -96,7 +108,11 @@ static void sim_raise(SimSemaphore* semaphore, uint64_t value) {
 static void sim_execute(SimSubmission* submission) {
   for (size_t i = 0; i < submission->wait_count; ++i) {
     SimPoint* wait = &submission->waits[i];
-    while (atomic_load(wait->semaphore->value) < wait->value) {
+    bool reached = atomic_load(wait->semaphore->value) >= wait->value;
+    if (!reached && !sim_is_lost() && mock_option("queues_wait", 1) == 0) {
+      mock_offend("a queue waits for %llu", (unsigned long long)wait->value);
+    }
+    while (atomic_load(wait->semaphore->value) < wait->value && !sim_is_lost()) {
       sim_nap();
     }
     atomic_fetch_sub(&wait->semaphore->pending, 1);
@@ -108,7 +124,9 @@ static void sim_execute(SimSubmission* submission) {
       sim_nap();
     }
     for (size_t i = 0; i < commands->copy_count; ++i) {
-      sim_copy(&commands->copies[i]);
+      if (!sim_is_lost()) {
+        sim_copy(&commands->copies[i]);
+      }
       atomic_fetch_sub(&commands->copies[i].source->pending, 1);
       atomic_fetch_sub(&commands->copies[i].destination->pending, 1);
     }
@@ -116,9 +134,12 @@ static void sim_execute(SimSubmission* submission) {
   }
   for (size_t i = 0; i < submission->signal_count; ++i) {
     SimSemaphore* semaphore = submission->signals[i].semaphore;
+    bool lost = sim_is_lost();
     /* Who waits for the value may destroy the semaphore at once. */
     atomic_fetch_sub(&semaphore->pending, 1);
-    sim_raise(semaphore, submission->signals[i].value);
+    if (!lost) {
+      sim_raise(semaphore, submission->signals[i].value);
+    }
   }
   free(submission);
 }
@@ -212,6 +233,14 @@ VkResult sim_vkQueueSubmit(VkQueue native, uint32_t count, const VkSubmitInfo* s
     mock_offend("vkQueueSubmit: %u batches, or a fence", (unsigned)count);
     return VK_ERROR_UNKNOWN;
   }
+  long refusals = mock_option("submit_refusals", 0);
+  if (sim_is_lost()) {
+    return VK_ERROR_DEVICE_LOST;
+  }
+  if (refusals > 0) {
+    mock_set_option("submit_refusals", refusals - 1);
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  }
   SimSubmission* first = sim_submission(submits);
   SimSubmission* last = count == 2 ? sim_submission(&submits[1]) : first;
   if (first == NULL || last == NULL) {
@@ -276,7 +305,7 @@ void sim_vkFreeCommandBuffers(VkDevice device, VkCommandPool pool, uint32_t coun
   if (!mock_object_remove("command buffer", commands)) {
     return;
   }
-  if (atomic_load(&commands->pending) != 0 || commands->pool != pool) {
+  if (sim_is_used(&commands->pending) || commands->pool != pool) {
     mock_offend("vkFreeCommandBuffers: it is in use, or of another pool");
   }
   free(commands);
@@ -383,8 +412,8 @@ void sim_vkDestroySemaphore(VkDevice device, VkSemaphore native,
   if (semaphore == NULL || !mock_object_remove(kind, semaphore)) {
     return;
   }
-  if (atomic_load(&semaphore->pending) != 0) {
-    mock_offend("vkDestroySemaphore: a submission still uses it");
+  if (sim_is_used(&semaphore->pending)) {
+    mock_offend("vkDestroySemaphore: a submission or a waiting thread still uses it");
   }
   if (semaphore->value != &semaphore->own) {
     mock_unmap((void*)(uintptr_t)semaphore->value, MOCK_SEMAPHORE_BYTES);
@@ -400,14 +429,19 @@ VkResult sim_vkWaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo* info, 
     mock_offend("vkWaitSemaphores: %u semaphores", (unsigned)info->semaphoreCount);
   }
   SimSemaphore* semaphore = (SimSemaphore*)info->pSemaphores[0];
-  while (atomic_load(semaphore->value) < info->pValues[0]) {
+  atomic_fetch_add(&semaphore->pending, 1);
+  while (atomic_load(semaphore->value) < info->pValues[0] && !sim_is_lost()) {
     sim_nap();
   }
-  return VK_SUCCESS;
+  atomic_fetch_sub(&semaphore->pending, 1);
+  return sim_is_lost() ? VK_ERROR_DEVICE_LOST : VK_SUCCESS;
 }
 
 VkResult sim_vkSignalSemaphore(VkDevice device, const VkSemaphoreSignalInfo* info) {
   (void)device;
+  if (sim_is_lost()) {
+    return VK_ERROR_DEVICE_LOST;
+  }
   sim_raise((SimSemaphore*)info->semaphore, info->value);
   return VK_SUCCESS;
 }
@@ -415,7 +449,7 @@ VkResult sim_vkSignalSemaphore(VkDevice device, const VkSemaphoreSignalInfo* inf
 VkResult sim_vkGetSemaphoreCounterValue(VkDevice device, VkSemaphore native, uint64_t* value) {
   (void)device;
   *value = atomic_load(((SimSemaphore*)native)->value);
-  return VK_SUCCESS;
+  return mock_option("lost", 0) == 1 ? VK_ERROR_DEVICE_LOST : VK_SUCCESS;
 }
 
 static VkResult sim_import(VkSemaphore native, intptr_t handle, bool consumed) {
