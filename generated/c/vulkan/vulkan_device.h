@@ -5,6 +5,8 @@
 #ifndef VULKAN_DEVICE_H_
 #define VULKAN_DEVICE_H_
 
+#include <stdatomic.h>
+
 #include "driver_api.h"
 #include "ep_config.h"
 #include "ep_driver.h"
@@ -32,10 +34,11 @@ typedef struct VulkanBuffer {
   bool external; /**< Shared with another API or process, which owns it between our uses. */
 } VulkanBuffer;
 
-/** A queue of the device, and how many streams submit to it: a wait of one holds up the others. */
+/** A queue of the device. What waits in it holds up everything behind it. */
 typedef struct VulkanQueue {
   VkQueue queue;
-  size_t streams;
+  size_t streams; /**< That submit to it. */
+  bool shared;    /**< By any number of streams; the others have one at most. */
 } VulkanQueue;
 
 struct EpDriverDevice {
@@ -55,12 +58,14 @@ struct EpDriverDevice {
   VkExternalMemoryHandleTypeFlags dedicated_types;    /**< That need a dedicated allocation. */
   VkExternalSemaphoreHandleTypeFlags semaphore_types; /**< That can be imported as timelines. */
 
-  EpMutex mutex;   /**< Guards what follows. */
-  DriverApi vk;    /**< Calls of the instance, and of the device once there is one. */
-  VkDevice device; /**< Made when it is first needed. */
-  bool borrowed;   /**< The application's device: see ep_driver_graphics_init(). */
+  atomic_bool lost; /**< A call has said so; work of the VkDevice does not end any more. */
+  EpMutex mutex;    /**< Guards what follows. */
+  DriverApi vk;     /**< Calls of the instance, and of the device once there is one. */
+  VkDevice device;  /**< Made when it is first needed. */
+  bool borrowed;    /**< The application's device: see ep_driver_graphics_init(). */
   VulkanQueue queues[VULKAN_MAX_QUEUES];
   EpDriverStream* streams;
+  size_t stream_count;    /**< Those that are yet to be destroyed included. */
   EpDriverStream* copies; /**< For copies without a stream. */
   VulkanBuffer* buffers;
   VulkanBuffer* staging; /**< Idle. */

@@ -16,6 +16,7 @@ struct EpDriverSemaphore {
   EpDriverDevice* device;
   VkSemaphore semaphore;
 };
+
 bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError* error) {
   EpDriverEvent* event = calloc(1, sizeof *event);
   *out = event;
@@ -70,6 +71,12 @@ bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
     return true;
   }
   bool good = vulkan_wait(device, point, error);
+  ep_mutex_lock(&device->mutex);
+  if (good && producer->error.code != ORT_OK) {
+    *error = producer->error;
+    good = false;
+  }
+  ep_mutex_unlock(&device->mutex);
   vulkan_stream_drop(producer);
   return good;
 }

@@ -97,7 +97,7 @@ static VulkanBatch* vulkan_enqueue_copy(EpDriverStream* stream, const VulkanBuff
     return NULL;
   }
   batch->next = NULL;
-  batch->value = stream->submitted;
+  batch->value = stream->enqueued;
   batch->staging = NULL;
   *stream->last_batch = batch;
   stream->last_batch = &batch->next;
@@ -115,16 +115,15 @@ typedef struct VulkanReadJob {
 static void vulkan_read_run(EpDriverStream* stream, VulkanJob* base) {
   VulkanReadJob* job = (VulkanReadJob*)base;
   EpDriverDevice* device = stream->device;
-  memcpy(job->destination, job->staging->mapping, job->bytes);
-  VkSemaphoreSignalInfo signal = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
-                                  .semaphore = stream->timeline,
-                                  .value = base->value + 1};
+  ep_mutex_lock(&device->mutex);
+  bool written = stream->error.code == ORT_OK && !atomic_load(&device->lost);
+  ep_mutex_unlock(&device->mutex);
+  if (written) {
+    memcpy(job->destination, job->staging->mapping, job->bytes);
+  }
   ep_mutex_lock(&device->mutex);
   vulkan_staging_put(device, job->staging);
-  /* The stream hangs if this fails, and trying again costs nothing. */
-  for (int i = 0; i < 3 && device->vk.vkSignalSemaphore(device->device, &signal) != VK_SUCCESS;
-       ++i) {
-  }
+  vulkan_stream_advance(stream, base->after.value + 1);
   ep_mutex_unlock(&device->mutex);
   free(job);
 }
@@ -132,11 +131,11 @@ static void vulkan_read_run(EpDriverStream* stream, VulkanJob* base) {
 /* Enqueues the host's part of a read; the stream goes on when it is done. */
 static bool vulkan_enqueue_read(EpDriverStream* stream, VulkanReadJob* job, EpError* error) {
   job->base.run = vulkan_read_run;
-  job->base.value = stream->submitted;
+  job->base.after = (VulkanPoint){stream->timeline, stream->enqueued};
   if (!vulkan_stream_add_job(stream, &job->base)) {
     return ep_fail(error, ORT_EP_FAIL, EP_NAME ": no thread is left to read with");
   }
-  ++stream->submitted;
+  ++stream->enqueued;
   return true;
 }
 
@@ -233,7 +232,7 @@ static bool vulkan_copy_now(EpDriverDevice* device, VulkanCopy* copy, EpError* e
   EpDriverStream* stream = device->copies;
   ep_mutex_lock(&device->mutex);
   bool good = vulkan_start_copy(stream, copy, error) != NULL;
-  VulkanPoint end = {stream->timeline, stream->submitted};
+  VulkanPoint end = {stream->timeline, stream->enqueued};
   ep_mutex_unlock(&device->mutex);
   bool waited = good && vulkan_wait(device, end, error);
   if (waited && copy->kind == EP_COPY_DEVICE_TO_HOST) {

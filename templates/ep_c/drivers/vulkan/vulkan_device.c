@@ -346,8 +346,10 @@ const EpDeviceInfo* ep_driver_device_info(const EpDriverDevice* device) {
 /* Loads the calls of `device->device` and takes its queues. */
 static bool vulkan_device_adopt(EpDriverDevice* device, uint32_t first_queue, EpError* error) {
   vulkan_load_extensions(device);
+  atomic_store(&device->lost, false);
   for (uint32_t i = 0; i < device->queue_count; ++i) {
     device->queues[i].streams = 0;
+    device->queues[i].shared = i + 1 == device->queue_count;
     device->vk.vkGetDeviceQueue(device->device, device->queue_family, first_queue + i,
                                 &device->queues[i].queue);
   }

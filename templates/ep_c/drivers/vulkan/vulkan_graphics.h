@@ -11,10 +11,11 @@
  * DeinitGraphicsInteropForEpDevice. Only the EP submits to the queue. The device has API version 1.2
  * with timelineSemaphore, and the external memory and semaphore extensions of what is to be imported.
  *
- * Queues: the EP's own device takes up to 8 queues of one family and keeps the first for copies without
- * a stream; streams beyond the others share them. On a lent device all share the one that is lent, and
- * so they do on a GPU with a single compute queue. A stream that waits for a semaphore holds up those
- * that share its queue, so such an application must not make the signal depend on one of them.
+ * Queues: the EP's own device takes up to 8 queues of one family. It keeps the first for copies
+ * without a stream; the last is shared by streams; each of the others has one stream at a time. On a
+ * lent device all share the queue that is lent, and so they do on a GPU with a single compute queue.
+ * A stream that waits does not hold up those that share its queue: what is to wait for a semaphore
+ * is submitted when the value is reached, by a thread of the EP.
  */
 #ifndef VULKAN_GRAPHICS_H_
 #define VULKAN_GRAPHICS_H_

@@ -1,6 +1,5 @@
 /*
- * Streams: submissions that follow one another on a timeline of the stream's own. Only the stream's
- * worker, never the caller, waits for them.
+ * Streams, from their making to the end of their last work; and the release of what they use.
  */
 #include "vulkan_stream.h"
 
@@ -19,23 +18,9 @@ bool vulkan_semaphore_create(EpDriverDevice* device, VkSemaphore* semaphore, EpE
   return true;
 }
 
-bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error) {
-  VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                              .semaphoreCount = 1,
-                              .pSemaphores = &point.semaphore,
-                              .pValues = &point.value};
-  VkResult result = device->vk.vkWaitSemaphores(device->device, &wait, UINT64_MAX);
-  return result == VK_SUCCESS || vulkan_failed(error, "vkWaitSemaphores", result);
-}
-
-uint64_t vulkan_reached(const EpDriverDevice* device, VkSemaphore timeline) {
-  uint64_t value = 0;
-  VkResult result = device->vk.vkGetSemaphoreCounterValue(device->device, timeline, &value);
-  return result == VK_SUCCESS ? value : result == VK_ERROR_DEVICE_LOST ? UINT64_MAX : 0;
-}
-
 static bool vulkan_is_idle(const EpDriverStream* stream) {
-  return vulkan_reached(stream->device, stream->timeline) >= stream->submitted;
+  return stream->handed == stream->enqueued &&
+         vulkan_reached(stream->device, stream->timeline) >= stream->enqueued;
 }
 
 static void vulkan_recycle_until(EpDriverStream* stream, uint64_t reached) {
@@ -55,19 +40,9 @@ static void vulkan_recycle_until(EpDriverStream* stream, uint64_t reached) {
 }
 
 void vulkan_recycle(EpDriverStream* stream) {
-  vulkan_recycle_until(stream, vulkan_reached(stream->device, stream->timeline));
-}
-
-static VulkanQueue* vulkan_least_used_queue(EpDriverDevice* device) {
-  /* The first queue is kept for copies that a thread waits for, if there is another one. */
-  uint32_t first = device->copies != NULL && device->queue_count > 1 ? 1 : 0;
-  VulkanQueue* least = &device->queues[first];
-  for (uint32_t i = first + 1; i < device->queue_count; ++i) {
-    if (device->queues[i].streams < least->streams) {
-      least = &device->queues[i];
-    }
-  }
-  return least;
+  /* Of a lost device the timeline is past everything, but jobs may still submit. */
+  uint64_t reached = vulkan_reached(stream->device, stream->timeline);
+  vulkan_recycle_until(stream, reached < stream->handed ? reached : stream->handed);
 }
 
 EpDriverStream* vulkan_stream_new(EpDriverDevice* device, EpError* error) {
@@ -92,8 +67,10 @@ EpDriverStream* vulkan_stream_new(EpDriverDevice* device, EpError* error) {
   stream->references = 1;
   stream->last_batch = &stream->batches;
   stream->last_job = &stream->jobs;
-  stream->queue = vulkan_least_used_queue(device);
+  ep_error_clear(&stream->error);
+  stream->queue = vulkan_queue_for_stream(device);
   ++stream->queue->streams;
+  ++device->stream_count;
   stream->next = device->streams;
   device->streams = stream;
   return stream;
@@ -105,6 +82,7 @@ static void vulkan_stream_destroy(EpDriverDevice* device, EpDriverStream* stream
   device->vk.vkDestroyCommandPool(device->device, stream->pool, NULL);
   device->vk.vkDestroySemaphore(device->device, stream->timeline, NULL);
   free(stream);
+  --device->stream_count;
 }
 
 /* Called with the mutex held; nobody refers to the stream any longer. */
@@ -131,7 +109,8 @@ static void vulkan_farewell_run(EpDriverStream* stream, VulkanJob* job) {
 /* Gives the last reference to the worker, so that the stream is known while it has work. Called with
  * the mutex held. */
 static bool vulkan_stream_linger(EpDriverStream* stream) {
-  stream->farewell = (VulkanJob){.value = stream->submitted, .run = vulkan_farewell_run};
+  stream->farewell =
+      (VulkanJob){.after = {stream->timeline, stream->enqueued}, .run = vulkan_farewell_run};
   if (vulkan_is_idle(stream) || !vulkan_stream_add_job(stream, &stream->farewell)) {
     return false;
   }
@@ -150,7 +129,7 @@ void vulkan_stream_drop(EpDriverStream* stream) {
   ep_mutex_unlock(&device->mutex);
   if (last && !lingers) {
     EpError ignored; /* Returns at once, unless the system refused a thread. */
-    (void)vulkan_wait(device, (VulkanPoint){stream->timeline, stream->submitted}, &ignored);
+    (void)vulkan_wait(device, (VulkanPoint){stream->timeline, stream->enqueued}, &ignored);
     ep_mutex_lock(&device->mutex);
     vulkan_stream_unlink(stream);
     ep_mutex_unlock(&device->mutex);
@@ -159,69 +138,27 @@ void vulkan_stream_drop(EpDriverStream* stream) {
 }
 
 bool vulkan_has_streams(const EpDriverDevice* device) {
-  const EpDriverStream* first = device->streams;
-  return first != NULL && (first != device->copies || first->next != NULL);
+  return device->stream_count > (device->copies != NULL ? 1 : 0);
 }
 
 void vulkan_copies_destroy(EpDriverDevice* device) {
   EpDriverStream* copies = device->copies;
   if (copies != NULL) {
     EpError ignored; /* It is idle, unless waiting for it has failed before. */
-    (void)vulkan_wait(device, (VulkanPoint){copies->timeline, copies->submitted}, &ignored);
+    (void)vulkan_wait(device, (VulkanPoint){copies->timeline, copies->enqueued}, &ignored);
     vulkan_stream_unlink(copies);
     vulkan_stream_destroy(device, copies);
     device->copies = NULL;
   }
 }
 
-static void vulkan_work(void* argument) {
-  EpDriverStream* stream = argument;
-  EpDriverDevice* device = stream->device;
-  EpDriver* driver = device->driver;
-  ep_mutex_lock(&device->mutex);
-  while (stream->jobs != NULL) {
-    VulkanJob* job = stream->jobs;
-    ep_mutex_unlock(&device->mutex);
-    EpError ignored;
-    while (!vulkan_wait(device, (VulkanPoint){stream->timeline, job->value}, &ignored) &&
-           vulkan_reached(device, stream->timeline) < job->value) {
-    }
-    ep_mutex_lock(&device->mutex);
-    stream->jobs = job->next;
-    if (stream->jobs == NULL) {
-      stream->last_job = &stream->jobs;
-    }
-    ep_mutex_unlock(&device->mutex);
-    job->run(stream, job);
-    ep_mutex_lock(&device->mutex);
-  }
-  stream->working = false;
-  ep_mutex_unlock(&device->mutex);
-  vulkan_stream_drop(stream);
-  ep_driver_close(driver);
-}
-
-bool vulkan_stream_add_job(EpDriverStream* stream, VulkanJob* job) {
-  if (!stream->working) {
-    if (!ep_thread_start(vulkan_work, stream)) {
-      return false;
-    }
-    stream->working = true;
-    ++stream->references;
-    vulkan_driver_retain(stream->device->driver);
-  }
-  job->next = NULL;
-  *stream->last_job = job;
-  stream->last_job = &job->next;
-  return true;
-}
-
 VulkanPoint vulkan_stream_end(EpDriverStream* stream) {
   ++stream->references;
-  return (VulkanPoint){stream->timeline, stream->submitted};
+  return (VulkanPoint){stream->timeline, stream->enqueued};
 }
 
-bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
+/* Blocks until the stream has done what it holds now. */
+static bool vulkan_stream_settle(EpDriverStream* stream, EpError* error) {
   EpDriverDevice* device = stream->device;
   ep_mutex_lock(&device->mutex);
   VulkanPoint end = vulkan_stream_end(stream);
@@ -234,8 +171,23 @@ bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
   return good;
 }
 
+bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
+  EpDriverDevice* device = stream->device;
+  bool good = vulkan_stream_settle(stream, error);
+  ep_mutex_lock(&device->mutex);
+  if (good && stream->error.code != ORT_OK) {
+    *error = stream->error;
+    good = false;
+    if (stream->handed == stream->enqueued) { /* Else jobs still have to see it. */
+      ep_error_clear(&stream->error);
+    }
+  }
+  ep_mutex_unlock(&device->mutex);
+  return good;
+}
+
 /* Blocks until all streams have done what they hold now. */
-static bool vulkan_device_flush(EpDriverDevice* device, EpError* error) {
+static void vulkan_device_settle(EpDriverDevice* device) {
   size_t count = 0;
   ep_mutex_lock(&device->mutex);
   for (EpDriverStream* stream = device->streams; stream != NULL; stream = stream->next) {
@@ -249,18 +201,12 @@ static bool vulkan_device_flush(EpDriverDevice* device, EpError* error) {
     held[count++] = stream;
   }
   ep_mutex_unlock(&device->mutex);
-  bool good = held != NULL || vulkan_out_of_memory(error);
   for (size_t i = 0; i < count; ++i) {
-    EpError first;
-    ep_error_clear(&first);
-    if (!ep_driver_stream_flush(held[i], &first) && good) {
-      *error = first;
-      good = false;
-    }
+    EpError ignored;
+    (void)vulkan_stream_settle(held[i], &ignored);
     vulkan_stream_drop(held[i]);
   }
   free(held);
-  return good;
 }
 
 /* An object that streams still use: counted by their jobs and by who retires it. */
@@ -305,7 +251,7 @@ static bool vulkan_retire_after(EpDriverStream* stream, VulkanRetirement* retire
     return false;
   }
   job->base.run = vulkan_retire_run;
-  job->base.value = stream->submitted;
+  job->base.after = (VulkanPoint){stream->timeline, stream->enqueued};
   job->retirement = retirement;
   if (!vulkan_stream_add_job(stream, &job->base)) {
     free(job);
@@ -333,8 +279,7 @@ void vulkan_retire(EpDriverDevice* device, void (*done)(EpDriverDevice* device, 
   }
   ep_mutex_unlock(&device->mutex);
   if (!followed) {
-    EpError ignored; /* The last resort blocks. */
-    (void)vulkan_device_flush(device, &ignored);
+    vulkan_device_settle(device); /* The last resort blocks. */
   }
   if (retirement != NULL) {
     vulkan_retirement_drop(device, retirement);
@@ -369,45 +314,4 @@ EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* nativ
   }
   ep_mutex_unlock(&device->mutex);
   return stream;
-}
-bool vulkan_submit(EpDriverStream* stream, VkCommandBuffer commands, VulkanPoint wait,
-                   VulkanPoint signal, EpError* error) {
-  const VkSemaphore waits[] = {stream->timeline, wait.semaphore};
-  const uint64_t wait_values[] = {stream->submitted, wait.value};
-  const VkPipelineStageFlags stages[] = {VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
-                                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT};
-  const VulkanPoint end = {stream->timeline, stream->submitted + 1};
-  bool has_signal = signal.semaphore != NULL;
-  VulkanPoint first = has_signal ? signal : end;
-  VkTimelineSemaphoreSubmitInfo values[] = {
-      {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-       .waitSemaphoreValueCount = wait.semaphore != NULL ? 2 : 1,
-       .pWaitSemaphoreValues = wait_values,
-       .signalSemaphoreValueCount = 1,
-       .pSignalSemaphoreValues = &first.value},
-      {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-       .signalSemaphoreValueCount = 1,
-       .pSignalSemaphoreValues = &end.value}};
-  /* Signals of one batch have no order. The stream's own comes last, in a batch of its own: once it
-   * is seen, the other semaphore is not in use any longer. */
-  const VkSubmitInfo submits[] = {{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                                   .pNext = &values[0],
-                                   .waitSemaphoreCount = values[0].waitSemaphoreValueCount,
-                                   .pWaitSemaphores = waits,
-                                   .pWaitDstStageMask = stages,
-                                   .commandBufferCount = commands != NULL,
-                                   .pCommandBuffers = &commands,
-                                   .signalSemaphoreCount = 1,
-                                   .pSignalSemaphores = &first.semaphore},
-                                  {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                                   .pNext = &values[1],
-                                   .signalSemaphoreCount = 1,
-                                   .pSignalSemaphores = &end.semaphore}};
-  VkResult result =
-      stream->device->vk.vkQueueSubmit(stream->queue->queue, has_signal ? 2 : 1, submits, NULL);
-  if (result != VK_SUCCESS) {
-    return vulkan_failed(error, "vkQueueSubmit", result);
-  }
-  ++stream->submitted;
-  return true;
 }

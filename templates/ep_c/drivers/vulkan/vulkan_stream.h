@@ -14,10 +14,16 @@ typedef struct VulkanBatch {
   VulkanBuffer* staging; /**< Null when it needs none, or when a job gives it back. */
 } VulkanBatch;
 
-/** What the stream's worker does once the timeline has reached `value`. */
+/** A timeline and a value of it; without a semaphore it is no point. */
+typedef struct VulkanPoint {
+  VkSemaphore semaphore;
+  uint64_t value;
+} VulkanPoint;
+
+/** What the stream's worker does, in the order of the jobs. */
 typedef struct VulkanJob {
   struct VulkanJob* next;
-  uint64_t value;
+  VulkanPoint after; /**< Waited for first. */
   void (*run)(EpDriverStream* stream, struct VulkanJob* job);
 } VulkanJob;
 
@@ -28,8 +34,10 @@ struct EpDriverStream {
   VulkanQueue* queue;
   VkCommandPool pool;
   VkSemaphore timeline;
-  uint64_t submitted; /**< The timeline's value when everything enqueued is done. */
-  size_t references;  /* The owner's, those of events, and the worker's. */
+  uint64_t enqueued; /**< The timeline's value when everything enqueued is done. */
+  uint64_t handed;   /**< Up to here no job has to do anything for the timeline to go on. */
+  EpError error;     /**< Why a job could not submit; cleared by the flush that reports it. */
+  size_t references; /**< The owner's, those of events, and the worker's. */
   VulkanBatch* batches;
   VulkanBatch** last_batch;
   VulkanJob* jobs;
@@ -37,17 +45,15 @@ struct EpDriverStream {
   VulkanJob farewell; /**< The last job of a stream that is released with work. */
   bool working;
 };
-/** A timeline and a value of it. */
-typedef struct VulkanPoint {
-  VkSemaphore semaphore;
-  uint64_t value;
-} VulkanPoint;
+
+/** The queue for a new stream. Called with the mutex held. */
+VulkanQueue* vulkan_queue_for_stream(EpDriverDevice* device);
 /** A timeline semaphore at 0. */
 bool vulkan_semaphore_create(EpDriverDevice* device, VkSemaphore* semaphore, EpError* error);
 /** Blocks until `point` is reached. */
 bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error);
 /** How far the semaphore has come: UINT64_MAX if the device is lost, 0 if it cannot be told. */
-uint64_t vulkan_reached(const EpDriverDevice* device, VkSemaphore timeline);
+uint64_t vulkan_reached(EpDriverDevice* device, VkSemaphore timeline);
 
 /** Takes back what finished batches used. Called with the mutex held. */
 void vulkan_recycle(EpDriverStream* stream);
@@ -58,8 +64,11 @@ void vulkan_stream_drop(EpDriverStream* stream);
 /** Hands `job` to the stream's worker. False when the system refuses a thread. Called with the mutex
  *  held. */
 bool vulkan_stream_add_job(EpDriverStream* stream, VulkanJob* job);
-/** Submits `commands` (null for none) after everything the stream holds and after `wait`, and with a
- *  signal of `signal`; a point without a semaphore is none. Called with the mutex held. */
+/** Raises the stream's timeline to `value` for a job. Called with the mutex held. */
+void vulkan_stream_advance(EpDriverStream* stream, uint64_t value);
+/** Enqueues `commands` (null for none) after everything the stream holds and after `wait`, and a
+ *  signal of `signal`. On a queue that is shared, a job submits it when it waits for nothing any
+ *  more. Called with the mutex held. */
 bool vulkan_submit(EpDriverStream* stream, VkCommandBuffer commands, VulkanPoint wait,
                    VulkanPoint signal, EpError* error);
 
