@@ -12,7 +12,7 @@ from support import missing
 RELEASES = ("1.24.1", "1.26.0", "1.28.0", "1.32.0")
 LAVAPIPE = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
 VULKAN_HEADER = Path("/usr/include/vulkan/vulkan.h")
-TESTS = "passed 8"
+TESTS = "passed 9"
 EP_NAME = "VulkanInteropExecutionProvider"
 
 Need = Callable[[str], str]

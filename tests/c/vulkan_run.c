@@ -20,6 +20,7 @@
 
 #define HALF ((size_t)65536)
 #define COUNT ((int64_t)(HALF / 4))
+#define TURNS 30
 
 extern char** environ;
 
@@ -304,6 +305,56 @@ static void test_copies(Rig* rig) {
   free(out);
 }
 
+static OrtSyncStreamImpl* stream_impl(const Client* client, const OrtSyncStream* stream) {
+  return (OrtSyncStreamImpl*)client->api->GetEpApi()->SyncStream_GetImpl(stream);
+}
+
+/* Enqueues that `consumer` goes on where `producer` is now. */
+static void follow(const Client* client, OrtSyncStream* producer, OrtSyncStream* consumer) {
+  OrtSyncStreamImpl* impl = stream_impl(client, producer);
+  OrtSyncNotificationImpl* event = NULL;
+  OK(client, impl->CreateNotification(impl, &event));
+  OK(client, event->Activate(event));
+  OK(client, event->WaitOnDevice(event, consumer));
+  event->Release(event);
+}
+
+/* Two streams take turns with one tensor, all enqueued at once; on one queue, where it is the host
+ * that brings what is read on one stream before the other may go on. */
+static void test_turns(Rig* rig) {
+  const Client* client = &rig->client;
+  const OrtApi* api = client->api;
+  static float outs[2 * TURNS][16];
+  float in[16] = {0};
+  OrtSyncStream* streams[] = {rig->stream, NULL};
+  OK(client, api->CreateSyncStreamForEpDevice(client->device, NULL, &streams[1]));
+  OrtValue* source = cpu_tensor(client, in, 16);
+  OrtValue* device =
+      client_tensor(client, rig->importer, rig->memory, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                    (const int64_t[]){16}, 1, 0);
+  const OrtValue* from_host = source;
+  const OrtValue* from_device = device;
+  for (int turn = 0; turn < 2 * TURNS; ++turn) {
+    OrtSyncStream* stream = streams[turn % 2];
+    OrtValue* target = cpu_tensor(client, outs[turn], 16);
+    in[15] = (float)(turn + 1);
+    OK(client, api->CopyTensors(client->env, &from_host, &device, stream, 1));
+    OK(client, api->CopyTensors(client->env, &from_device, &target, stream, 1));
+    follow(client, stream, streams[1 - turn % 2]);
+    api->ReleaseValue(target);
+  }
+  for (int i = 0; i < 2; ++i) {
+    OrtSyncStreamImpl* impl = stream_impl(client, streams[i]);
+    OK(client, impl->Flush(impl));
+  }
+  for (int turn = 0; turn < 2 * TURNS; ++turn) {
+    CHECK(outs[turn][0] == 0.0f && outs[turn][15] == (float)(turn + 1));
+  }
+  api->ReleaseValue(source);
+  api->ReleaseValue(device);
+  api->ReleaseSyncStream(streams[1]);
+}
+
 static void test_beside_cpu_nodes(Rig* rig) {
   const Client* client = &rig->client;
   static const char* const operators[] = {"Identity", "Neg", "Identity", "Abs", "Identity"};
@@ -499,6 +550,7 @@ int main(int argc, char** argv) {
       {"zero_copy", test_zero_copy},
       {"io_binding", test_io_binding},
       {"copies", test_copies},
+      {"turns", test_turns},
       {"beside_cpu_nodes", test_beside_cpu_nodes},
       {"refused_memory", test_refused_memory},
       {"cycles", test_cycles},
