@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+from ep_build import run
 from layer_fixtures import host_ep_fixture, library_fixture, need_module  # noqa: F401
 from layer_rig import PACKAGE, RELEASE, ROOT, SHAPE, child, identity_model
+from support import GENERATED, missing, need_tool
 
 need_module("numpy")
 
+LAVAPIPE = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
 
-def example(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+
+def example(name: str, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(Path(ROOT) / "examples" / name), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environ}
+    )
 
 
 def test_frame_loop(library: str, host_ep: str) -> None:
@@ -45,6 +52,28 @@ def test_adapter_matching(library: str, host_ep: str) -> None:
     assert found.stdout.splitlines() == [host]
     none = example("adapter_matching.py", host_ep, "--library", library, "--luid", "7")
     assert none.returncode == 1 and none.stderr.startswith("error: 0 devices have")
+
+
+def test_vulkan_to_ep(library: str, tmp_path: Path) -> None:
+    """Vulkan's own memory, with Mesa's CPU driver as the only device; and with no device."""
+    need_tool("make")
+    if not LAVAPIPE.is_file():
+        missing("lavapipe (mesa-vulkan-drivers) is not installed")
+    build = tmp_path / "ep"
+    run(["make", "--silent", "-j2", f"BUILD={build}"], cwd=GENERATED / "c" / "vulkan")
+    (ep,) = build.glob("*.so")
+
+    def on(driver: Path) -> subprocess.CompletedProcess[str]:
+        drivers = {"VK_ICD_FILENAMES": str(driver), "VK_DRIVER_FILES": str(driver)}
+        return example("vulkan_to_ep.py", str(ep), "--library", library, **drivers)
+
+    done = on(LAVAPIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Report(version='{RELEASE}', device='llvmpipe ")
+    assert done.stdout.endswith(", timeline_by_fd=False, frames=4, wrong=0)\n")
+    none = on(tmp_path / "none.json")
+    assert (none.returncode, none.stdout) == (1, "")
+    assert none.stderr == "error: the EP found no Vulkan device\n"
 
 
 def test_the_documentations_program_runs(library: str, host_ep: str, tmp_path: Path) -> None:
