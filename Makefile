@@ -8,13 +8,16 @@ BIN := $(VENV)/bin
 TOOL := $(BIN)/ort-interop-gen
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: generate test test-matrix check-headers bench bench-frames fuzz mutation soak clean help
+.PHONY: generate test test-long test-matrix check-headers bench bench-frames fuzz mutation soak clean help
 
 generate: $(VENV)/.installed ## install the tool and render the spec into generated/
 	$(TOOL) generate
 
-test: $(VENV)/.installed-test ## run every test; REQUIRE_ALL=1 makes a missing tool a failure
-	$(PYTEST) -n $(JOBS) --dist loadfile
+test: $(VENV)/.installed-test ## run the tests; REQUIRE_ALL=1 makes a missing tool a failure
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not long"
+
+test-long: $(VENV)/.installed-test ## the tests that build for several compilers and for Wine; minutes
+	$(PYTEST) -n $(JOBS) --dist loadfile -m long
 
 test-matrix: $(VENV)/.installed-test ## the Python layer on every release of onnxruntime, into docs/matrix.md; half an hour
 	$(BIN)/python tests/matrix --out docs/matrix.md

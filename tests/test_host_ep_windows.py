@@ -11,8 +11,11 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from ep_build import PROGRAMS, ROOT, WARNINGS, render_tree, run
 from support import missing
+
+pytestmark = pytest.mark.long
 
 RELEASE = "1.32.0"
 MINGW = "x86_64-w64-mingw32-gcc"

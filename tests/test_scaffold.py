@@ -12,6 +12,8 @@ from ort_interop_gen.cli.main import main
 from ort_interop_gen.cli.scaffold import BACKENDS
 from ort_interop_gen.render.scaffold import names_for
 
+pytestmark = pytest.mark.long
+
 Need = Callable[[str], str]
 Ort = Callable[[str], Path]
 Capture = pytest.CaptureFixture[str]

@@ -18,6 +18,8 @@ from ort_interop_gen.render.targets.mock_driver import MockDriver
 from ort_interop_gen.spec import load_spec
 from test_host_ep_windows import MINGW, identity_model, windows_ort
 
+pytestmark = pytest.mark.long
+
 RELEASES = ("1.26.0", "1.32.0")
 MOCKS = {
     path.name
