@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -102,9 +102,14 @@ def mutate(text: str, todo: list[tuple[str, float, float, str]]) -> str:
     return text
 
 
+def cpu_seconds() -> float:
+    """The processor time of this process and of the compilers that it ran."""
+    return sum(os.times()[:4])
+
+
 def answer(path: Path, base: Abi, preprocessor: str) -> HeaderResult | None:
     """Read and compare; everything but a HeaderError is a failure."""
-    began = time.monotonic()
+    began = cpu_seconds()
     try:
         result = read_header(path, preprocessor=preprocessor)
     except HeaderError as error:
@@ -113,7 +118,7 @@ def answer(path: Path, base: Abi, preprocessor: str) -> HeaderResult | None:
     else:
         for finding in compare(base, result.abi, result.unreadable):
             assert finding.message
-    assert time.monotonic() - began < LONGEST_SECONDS
+    assert cpu_seconds() - began < LONGEST_SECONDS
     return result
 
 
