@@ -174,3 +174,22 @@ def test_deep_and_circular_input_ends(body: str, tmp_path: Path) -> None:
     path.write_text(f'#pragma once\n#include "common.h"\n{body}\nstruct FxLast {{ int a; }};\n')
     for preprocessor in ("cc", "python"):
         answer(path, BASES["base.h"], preprocessor)
+
+
+@pytest.mark.parametrize("preprocessor", ["cc", "python"])
+@pytest.mark.parametrize("piece", ["#pragma pack(1)\n", "#line 7\n", "#define X\n", "#", "# 7 "])
+def test_a_hash_in_the_middle_of_a_line_is_named(
+    piece: str, preprocessor: str, tmp_path: Path
+) -> None:
+    """It begins no directive there, but the parser would take it for one and lose its place."""
+    path = tmp_path / "onnxruntime_c_api.h"
+    path.write_text(
+        "#define ORT_API_VERSION 29\n"
+        "typedef struct FxBefore { int a; } FxBefore;\n"
+        f"typedef enum FxE {{ FX_A = '#', FX_B {piece} = 2 }} FxE;\n"
+        "typedef struct FxAfter { int a; } FxAfter;\n"
+    )
+    result = read_header(path, preprocessor=preprocessor)
+    (fault,) = result.unreadable
+    assert "'#' in the middle of a line" in fault.message and fault.loc.line == 3
+    assert list(result.abi.structs) == ["FxBefore", "FxAfter"]

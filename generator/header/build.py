@@ -40,7 +40,7 @@ from .constants import MAX_DEPTH, ConstantError, Evaluator, Value, literal
 from .docs import Docs
 from .errors import UNREADABLE, HeaderError, Unreadable
 from .parse import PLACEHOLDER, Parsed
-from .preprocess import PROLOGUE, Preprocessed
+from .preprocess import PROLOGUE, STRAY_HASH, Preprocessed
 from .sources import KEPT, MAIN_HEADER, SourceSet
 
 _BOUNDS = re.compile(r"[;{}]")
@@ -284,7 +284,8 @@ class Builder:
             except _Refused as problem:
                 self.refuse(offset, str(problem), getattr(node, "name", None) or "")
         for fault in self.parsed.faults:
-            message = f"cannot be read as C: {fault.message}"
+            reason = fault.message.replace(repr(STRAY_HASH), "'#' in the middle of a line")
+            message = f"cannot be read as C: {reason}"
             text = " ".join(self.pre.text[fault.start : fault.end].split())
             self.unreadable.append(
                 Unreadable(self.loc(fault.start), message, text[:200], fault.symbol)

@@ -47,6 +47,9 @@ PROLOGUE = "typedef char ORTCHAR_T;"
 _MARKER = re.compile(r'(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _DEFINE = re.compile(r"define\s+([A-Za-z_]\w*)(\()?")
 _MISSING = re.compile(MISSING + r'\s*\(\s*"([^"]*)"\s*\)')
+STRAY_HASH = "\x01"
+"""Stands for a '#' that begins no directive."""
+_HASH = re.compile(r"""#|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""")
 _PRAGMA_PACK = re.compile(r"pragma\s+pack\b")
 _COPY = re.compile(r"(?:^|[/\\])f(\d+)\.h$")
 _FAULT = re.compile(r"(?:^|/|\\)f(\d+)\.h:(\d+)(?::\d+)?:?\s*(?:fatal )?(?:error: )?(.*)", re.M)
@@ -239,12 +242,23 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
             text = " ".join("".join(tok.value for tok in macro.value).split())
             macros[name.removeprefix(SHADOW)] = (text, number, macro.lineno)
     return Preprocessed(
-        "\n".join([PROLOGUE, *("".join(row) for row in rows)]),
+        _unhashed("\n".join([PROLOGUE, *("".join(row) for row in rows)])),
         [(-1, 0), *lines],
         macros,
         packed,
         "pcpp",
     )
+
+
+def _unhashed(text: str) -> str:
+    """The text with every '#' outside literals made a character that C does not have.
+
+    What is left of them stands in the middle of a line, where no directive may; the parser would take
+    it for one all the same, and lose count of its lines.
+    """
+    if "#" not in text:
+        return text
+    return _HASH.sub(lambda found: STRAY_HASH if found[0] == "#" else found[0], text)
 
 
 def _digest(raw: str, sources: SourceSet) -> Preprocessed:
@@ -275,7 +289,7 @@ def _digest(raw: str, sources: SourceSet) -> Preprocessed:
             out.append(row)
             lines.append((number, line))
         line += 1
-    return Preprocessed("\n".join(out), lines, macros, packed)
+    return Preprocessed(_unhashed("\n".join(out)), lines, macros, packed)
 
 
 def _refuse_missing(found: Preprocessed, sources: SourceSet) -> None:
