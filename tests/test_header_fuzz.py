@@ -193,3 +193,15 @@ def test_a_hash_in_the_middle_of_a_line_is_named(
     (fault,) = result.unreadable
     assert "'#' in the middle of a line" in fault.message and fault.loc.line == 3
     assert list(result.abi.structs) == ["FxBefore", "FxAfter"]
+
+
+def test_declarators_that_share_a_type_keep_their_place(tmp_path: Path) -> None:
+    """Read on its own, a declaration is moved back to its line once, not once a declarator."""
+    path = tmp_path / "onnxruntime_c_api.h"
+    path.write_text(
+        "#define ORT_API_VERSION 29\n"
+        ") int FxBroken;\n"
+        "typedef enum FxPlain { FX_A, FX_B } FxPlain, FxOther, FxThird;\n"
+    )
+    result = read_header(path)
+    assert [c.loc.line for c in result.abi.enums["FxPlain"].constants] == [3, 3]

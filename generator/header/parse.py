@@ -115,8 +115,7 @@ class _Recovery:
             said = _POSITION.match(str(error))
             return said[3] if said else type(error).__name__
         nodes = list(ext or ())[1 if len(used) == 1 else len(used) :]
-        for node in nodes:
-            _shift(node, line - 1)
+        _shift(nodes, line - 1)
         return nodes
 
     def members(self, start: int, end: int, reason: str) -> list[c_ast.Node]:
@@ -202,10 +201,10 @@ def _line_of(starts: list[int], offset: int) -> int:
     return bisect_right(starts, offset) - 1
 
 
-def _shift(node: c_ast.Node, lines: int) -> None:
-    """Move the coordinates of a tree down; several nodes may share one coordinate."""
+def _shift(nodes: list[c_ast.Node], lines: int) -> None:
+    """Move the coordinates of trees down; nodes share coordinates, and declarators their type."""
     seen: set[int] = set()
-    pending = [node]
+    pending = list(nodes)
     while pending:
         current = pending.pop()
         coord = current.coord
