@@ -205,3 +205,11 @@ def test_declarators_that_share_a_type_keep_their_place(tmp_path: Path) -> None:
     )
     result = read_header(path)
     assert [c.loc.line for c in result.abi.enums["FxPlain"].constants] == [3, 3]
+
+
+@pytest.mark.parametrize("preprocessor", ["cc", "python"])
+def test_a_literal_may_go_over_two_lines(preprocessor: str, tmp_path: Path) -> None:
+    path = tmp_path / "onnxruntime_c_api.h"
+    path.write_text("#define ORT_API_VERSION 29\ntypedef enum FxE { FX_A = '\\\nn', FX_B } FxE;\n")
+    result = read_header(path, preprocessor=preprocessor)
+    assert [c.value for c in result.abi.enums["FxE"].constants] == [ord("n"), ord("n") + 1]

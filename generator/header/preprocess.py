@@ -225,7 +225,8 @@ def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:
         if not lines or lines[-1] != place:
             rows.append([])
             lines.append(place)
-        rows[-1].append(tok.value)
+        # pcpp leaves spliced lines in literals, but a row is one line.
+        rows[-1].append(tok.value.replace("\\\n", "").replace("\n", " "))
     if tool.faults:
         raise _fault(tool.faults[0], sources)
     packed: list[tuple[int, int]] = []
