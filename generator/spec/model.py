@@ -48,7 +48,6 @@ from .yamlfile import Document
 
 STATUS = Named("OrtStatusPtr")
 STATUS_SAL = ("_Check_return_", "_Ret_maybenull_")
-STRUCT_KINDS = ("table", "implementation", "descriptor", "handle", "plain")
 
 
 @dataclass(frozen=True, slots=True)
