@@ -269,6 +269,83 @@ def test_a_sequence_in_flow_style_is_left_to_people(tmp_path: Path) -> None:
     assert "# kept" in (tmp_path / "spec" / "interop_api.yaml").read_text()
 
 
+ENUM = """\
+header: onnxruntime_c_api.h
+versions: {floor: 24, newest: 24, ep_structs: 24}
+enums:
+  - name: E
+    since: 1
+    constants:
+      - {name: ORT_A, value: 0}
+      - {name: ORT_B, value: 1}
+      - {name: ORT_C, value: 2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("header", "aliases"),
+    [
+        ("ORT_A, ORT_B, ORT_C, NEW = ORT_B", {"NEW": "ORT_B"}),
+        # before what it is an alias of
+        ("NEW, ORT_A = 0, ORT_B, ORT_C", {"NEW": "ORT_A"}),
+        ("ORT_B = 1, ORT_C, NEW = 0, ORT_A = 0", {"NEW": "ORT_A"}),
+        # of what is new itself, in another order than the spec's
+        ("ORT_A, ORT_B, ORT_C, ONE, TWO = ONE, SIX = 1", {"TWO": "ONE", "SIX": "ORT_B"}),
+        ("ORT_C = 2, ONE = 7, ORT_A = 0, TWO = ONE, ORT_B = 1", {"TWO": "ONE"}),
+        # of what has another name now
+        ("ORT_A, ORT_B2, NEW = 1, ORT_C", {"NEW": "ORT_B2"}),
+    ],
+)
+def test_an_enumerator_alias_is_written_as_one(
+    tmp_path: Path, header: str, aliases: dict[str, str]
+) -> None:
+    update = small(tmp_path, ENUM, 25, f"typedef enum E {{ {header} }} E;\n")
+    assert update.decide == []
+    spec = load_spec(tmp_path / "spec")
+    (source,) = spec.sources
+    constants = source.file.enums[0].constants
+    assert {c.name: c.alias_of for c in constants if c.alias_of} == aliases
+    told = {c.symbol: c.what for c in update.changes}
+    assert all(told[f"E.{n}"].endswith(f"an alias of {of}") for n, of in aliases.items())
+    assert run_check(spec, tmp_path / "onnxruntime_c_api.h", views=["linux"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "decide", "written"),
+    [
+        # the value belonged to an enumerator that has another one now, or none
+        (
+            "ORT_A, NEW, ORT_B = 9, ORT_C = 2, LAST",
+            {("enum-value", "E.ORT_B"), ("enumerator-conflict", "E.NEW")},
+            ["LAST"],
+        ),
+        (
+            "ORT_A, UNLIKE, ORT_C, LAST",
+            {("enumerator-removed", "E.ORT_B"), ("enumerator-conflict", "E.UNLIKE")},
+            ["LAST"],
+        ),
+        # the name belongs to another enumeration
+        (
+            "ORT_A, ORT_C = 2 } E;\ntypedef enum H { ORT_B",
+            {("enumerator-removed", "E.ORT_B"), ("type-added", "H")},
+            [],
+        ),
+    ],
+)
+def test_an_enumerator_conflict_is_left_to_people(
+    tmp_path: Path, header: str, decide: set[tuple[str, str]], written: list[str]
+) -> None:
+    update = small(tmp_path, ENUM, 25, f"typedef enum E {{ {header} }} E;\n")
+    assert {(f.rule, f.symbol) for f in update.decide} == decide
+    spec = load_spec(tmp_path / "spec")
+    assert [c.name for c in spec.at(25).enums["E"].constants] == [
+        "ORT_A",
+        "ORT_B",
+        "ORT_C",
+        *written,
+    ]
+
+
 def test_every_kind_of_new_element(tmp_path: Path) -> None:
     update = small(
         tmp_path,

@@ -279,20 +279,42 @@ class _Updater:
                 if match is not None and self.rename(file, enum.name, path, known, constant, match):
                     come.remove(match)
                     known[match.name] = known[constant.name]
+            kept = {c.name: c.value for c in new.constants if c.name in known}
+            elsewhere = self.enumerators - known.keys()
+            written: dict[int, tuple[str, int]] = {}
             place = -1
             for constant in new.constants:
+                value = constant.value
                 if constant.name in known:
                     place = known[constant.name]
-                elif constant in come:
-                    self.constant(file, enum.name, path, place, constant, new)
+                if constant not in come or constant.name in elsewhere:
+                    continue
+                twins = [n for n, at in known.items() if enum.constants[at].value == value]
+                same = [n for n in twins if kept.get(n) == value]
+                if twins and not same:
+                    # The value is another enumerator's in the spec: which is right, a person decides.
+                    continue
+                # An alias stands behind what it is an alias of, wherever the header has it.
+                alias_of, at = (
+                    (same[0], known[same[0]]) if same else written.get(value, ("", place))
+                )
+                at = max(place, at)
+                if self.constant(file, enum.name, path, at, constant, alias_of):
+                    written.setdefault(value, (constant.name, at))
+
+    @cached_property
+    def enumerators(self) -> set[str]:
+        """The names of all enumerators that the spec has, their earlier names among them."""
+        every = [c for s in self.model.sources for e in s.file.enums for c in e.constants]
+        return {c.name for c in every} | {c.renamed.name for c in every if c.renamed}
 
     def constant(
-        self, file: _File, owner: str, path: Path_, place: int, constant: Constant, enum: Enum
-    ) -> None:
+        self, file: _File, owner: str, path: Path_, place: int, constant: Constant, alias_of: str
+    ) -> bool:
         anchor = (*path, max(place, 0))
         dash = file.dash(anchor)
         if dash < 0:
-            return
+            return False
 
         def has(abi: Abi) -> bool:
             found = abi.enums.get(owner)
@@ -300,16 +322,16 @@ class _Updater:
 
         since, _ = self.since(has, constant.since)
         parts = [f"name: {constant.name}", f"value: {constant.value}", f"since: {since}"]
-        before = enum.constants[: enum.constants.index(constant)]
-        same = next((c.name for c in before if c.value == constant.value), None)
-        parts += [f"alias_of: {same}"] if same else []
+        parts += [f"alias_of: {alias_of}"] if alias_of else []
         row = f"- {{{', '.join(parts)}}}"
         rows = _block(dash, [f"{REVIEW}new in 1.{since}", row])
         if place >= 0:
             file.edits.put_after(file.last_line(anchor), rows)
         else:
             file.edits.put_before(file.place(anchor)[0], rows)
-        self.note(file, f"{owner}.{constant.name}", f"new enumerator of 1.{since}")
+        what = f", an alias of {alias_of}" if alias_of else ""
+        self.note(file, f"{owner}.{constant.name}", f"new enumerator of 1.{since}{what}")
+        return True
 
     def rename(
         self,
@@ -700,6 +722,8 @@ class _Updater:
         body = [f"since: {since}", *place]
         match element:
             case Enum(constants=constants):
+                if any(c.name in self.enumerators for c in constants):
+                    return []
                 body.append("constants:")
                 for at, constant in enumerate(constants):
                     parts = [f"name: {constant.name}", f"value: {constant.value}"]
