@@ -12,10 +12,12 @@ from ort_interop_gen.render.pipeline import render
 from ort_interop_gen.render.targets.c_header import CHeader
 from ort_interop_gen.render.targets.ep_c import EpC
 from ort_interop_gen.spec import load_spec
+from support import missing
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "c"
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+LAVAPIPE = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
 SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 
@@ -74,3 +76,10 @@ def run(command: list[str], cwd: Path | None = None, **environ: str) -> str:
     shown = f"{' '.join(command)}\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}"
     assert done.returncode == 0, f"exit {done.returncode}: {shown}"
     return done.stdout
+
+
+def lavapipe() -> dict[str, str]:
+    """The environment in which the Vulkan loader finds Mesa's CPU driver and nothing else."""
+    if not LAVAPIPE.is_file():
+        missing("lavapipe (mesa-vulkan-drivers) is not installed")
+    return {"VK_ICD_FILENAMES": str(LAVAPIPE), "VK_DRIVER_FILES": str(LAVAPIPE)}

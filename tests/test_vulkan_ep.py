@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ep_build import PROGRAMS, SANITIZE, WARNINGS, Tree, render_tree, run
+from ep_build import PROGRAMS, SANITIZE, WARNINGS, Tree, lavapipe, render_tree, run
 from support import missing
 
 RELEASES = ("1.24.1", "1.26.0", "1.28.0", "1.32.0")
-LAVAPIPE = Path("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json")
 VULKAN_HEADER = Path("/usr/include/vulkan/vulkan.h")
 TESTS = "passed 9"
 EP_NAME = "VulkanInteropExecutionProvider"
@@ -33,13 +32,6 @@ def vulkan_header() -> Path:
     if not VULKAN_HEADER.is_file():
         missing("Vulkan's header (libvulkan-dev) is not installed")
     return VULKAN_HEADER.parent.parent
-
-
-def lavapipe() -> dict[str, str]:
-    """The environment in which the Vulkan loader finds Mesa's CPU driver and nothing else."""
-    if not LAVAPIPE.is_file():
-        missing("lavapipe (mesa-vulkan-drivers) is not installed")
-    return {"VK_ICD_FILENAMES": str(LAVAPIPE), "VK_DRIVER_FILES": str(LAVAPIPE)}
 
 
 def make(tree: Tree, build: Path, *variables: str) -> Path:

@@ -1,22 +1,29 @@
 /*
  * An EP of a real GPU between a Vulkan producer and a Vulkan consumer, inside a real ONNX Runtime.
  *
- * frames ORT_LIBRARY EP_LIBRARY EP_NAME FRAMES HALF_BYTES ANY_GPU COUNT
+ * frames ORT_LIBRARY EP_LIBRARY EP_NAME FRAMES HALF_BYTES ANY_GPU COUNT LEND
  *
  * Prints a table; exits with 1 where a check fails. With ANY_GPU=1 the Vulkan device need not have
  * the EP device's UUID (for an EP whose driver is only forwarded). With COUNT=1 the EP's copies are
- * counted from ONNX Runtime's verbose log, which makes the host slower.
+ * counted from ONNX Runtime's verbose log, which makes the host slower. With LEND=1 the EP, which is
+ * the vulkan one, works on the application's own VkDevice and on a queue of that; exits with 3 after
+ * what can be shown without semaphores where the device exports none, or has no second queue.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
 
 #include "client.h"
+#include "loan.h"
 #include "vulkan_app.h"
 
 #define DELAY_MS 200
 #define AHEAD 8
-#define LATE_FRAMES 2                 /* Those of the ordering proof, before the others. */
-#define SLOW_FRAMES (LATE_FRAMES + 2) /* With those of the proof about freed memory. */
+#define LATE_FRAMES 2 /* Of the ordering proof, before the others. */
+#define FREE_FRAMES 2 /* Of the proof about freed memory. */
+#define TURN_FRAMES 3 /* On a lent device, without semaphores. */
+#define PAIR_FRAMES 2 /* On a lent device, of the proof about its queue. */
+#define SLOW_FRAMES (LATE_FRAMES + FREE_FRAMES + TURN_FRAMES + PAIR_FRAMES)
+#define NO_MORE_TO_SHOW 3 /* Exit status. */
 
 /* What the EP logs about copies. */
 static struct {
@@ -52,6 +59,8 @@ typedef struct Rig {
   OrtRunOptions* options;
   OrtValue* x;
   OrtValue* y;
+  bool lends;
+  uint32_t runs;
 } Rig;
 
 static void row(const char* what, const char* format, double value) {
@@ -99,15 +108,15 @@ static void rig_open(Rig* rig, size_t half, uint32_t frames, bool any_gpu) {
          metadata(client, "interop_memory_handle_types"),
          metadata(client, "interop_semaphore_types"));
   rig->app = vulkan_open(any_gpu ? NULL : metadata(client, "UUID"), half, frames);
+  if (rig->lends) {
+    loan_begin(client, rig->app);
+  }
   OK(client,
      client->interop->CreateExternalResourceImporterForDevice(client->device, &rig->importer));
   size_t size = 0;
   int memory_fd = vulkan_memory_fd(rig->app, &size);
-  int semaphore_fd = vulkan_semaphore_fd(rig->app);
   rig->memory = client_import(client, rig->importer, memory_fd, size, 0);
-  rig->semaphore = client_import_semaphore(client, rig->importer, semaphore_fd);
-  /* The imports have their own descriptors. */
-  CHECK(close(memory_fd) == 0 && close(semaphore_fd) == 0);
+  CHECK(close(memory_fd) == 0); /* The import has its own descriptor. */
   const int64_t shape[] = {(int64_t)(half / 4)};
   rig->x = client_tensor(client, rig->importer, rig->memory, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
                          shape, 1, 0);
@@ -119,6 +128,12 @@ static void rig_open(Rig* rig, size_t half, uint32_t frames, bool any_gpu) {
   rig->options = client_run_options(client, rig->stream, false);
 }
 
+static void rig_import_semaphore(Rig* rig) {
+  int semaphore_fd = vulkan_semaphore_fd(rig->app);
+  rig->semaphore = client_import_semaphore(&rig->client, rig->importer, semaphore_fd);
+  CHECK(close(semaphore_fd) == 0);
+}
+
 static void rig_close(Rig* rig) {
   const Client* client = &rig->client;
   client->api->ReleaseRunOptions(rig->options);
@@ -126,30 +141,108 @@ static void rig_close(Rig* rig) {
   client->api->ReleaseValue(rig->x);
   client->api->ReleaseValue(rig->y);
   client->interop->ReleaseExternalMemoryHandle(rig->memory);
-  client->interop->ReleaseExternalSemaphoreHandle(rig->semaphore);
+  if (rig->semaphore != NULL) {
+    client->interop->ReleaseExternalSemaphoreHandle(rig->semaphore);
+  }
   client->api->ReleaseSyncStream(rig->stream);
   client->interop->ReleaseExternalResourceImporter(rig->importer);
+  if (rig->lends) {
+    loan_end(client);
+  }
   vulkan_close(rig->app);
   OK(client, client->api->UnregisterExecutionProviderLibrary(client->env, "gpu"));
   client->api->ReleaseEnv(client->env);
 }
 
-/* Wait, Run, signal of a frame; the host's microseconds. */
-static double infer(Rig* rig, uint32_t frame) {
-  const Client* client = &rig->client;
-  uint64_t produced = 2 * (uint64_t)frame + 1;
+static void wait_on(const Rig* rig, OrtSyncStream* stream, uint64_t value) {
+  OK(&rig->client,
+     rig->client.interop->WaitSemaphore(rig->importer, rig->semaphore, stream, value));
+}
+
+static void signal_on(const Rig* rig, OrtSyncStream* stream, uint64_t value) {
+  OK(&rig->client,
+     rig->client.interop->SignalSemaphore(rig->importer, rig->semaphore, stream, value));
+}
+
+static void run_model(Rig* rig, const OrtRunOptions* options) {
+  client_run(&rig->client, rig->session, options, rig->x, &rig->y);
+  ++rig->runs;
+}
+
+/* Wait, Run, signal between two values of the semaphore; the host's microseconds. */
+static double infer_between(Rig* rig, uint64_t wait, uint64_t signal) {
   double start = client_now_ms();
-  OK(client, client->interop->WaitSemaphore(rig->importer, rig->semaphore, rig->stream, produced));
-  client_run(client, rig->session, rig->options, rig->x, &rig->y);
-  OK(client,
-     client->interop->SignalSemaphore(rig->importer, rig->semaphore, rig->stream, produced + 1));
+  wait_on(rig, rig->stream, wait);
+  run_model(rig, rig->options);
+  signal_on(rig, rig->stream, signal);
   return (client_now_ms() - start) * 1e3;
+}
+
+/* The same for a frame. */
+static double infer(Rig* rig, uint32_t frame) {
+  return infer_between(rig, 2 * (uint64_t)frame + 1, 2 * (uint64_t)frame + 2);
 }
 
 static int compare(const void* a, const void* b) {
   double x = *(const double*)a;
   double y = *(const double*)b;
   return (x > y) - (x < y);
+}
+
+/* On a lent device: the application and the EP take turns with memory of that device, each waiting
+ * on the host for the other. */
+static void take_turns(Rig* rig, uint32_t first) {
+  loan_check_in_use(&rig->client);
+  OrtRunOptions* options = client_run_options(&rig->client, rig->stream, true);
+  uint32_t right = 0;
+  for (uint32_t frame = first; frame < first + TURN_FRAMES; ++frame) {
+    uint64_t before = 2 * (uint64_t)frame;
+    vulkan_produce(rig->app, frame, before, before + 1);
+    CHECK(vulkan_wait(rig->app, before + 1, 10000));
+    run_model(rig, options);
+    vulkan_signal(rig->app, before + 2);
+    vulkan_consume(rig->app, frame, before + 2);
+    vulkan_rest(rig->app);
+    right += vulkan_saw(rig->app, frame);
+  }
+  rig->client.api->ReleaseRunOptions(options);
+  row("lent device: frames in turns without semaphores", "%10.0f", (double)TURN_FRAMES);
+  row("lent device: those with the right data", "%10.0f", (double)right);
+  CHECK(right == TURN_FRAMES);
+}
+
+/* On a lent queue, which the EP's streams share: one waits for a value that another one signals, and
+ * that in turn waits for the producer. A queue that held the first wait would never come to the
+ * signal. */
+static void share_the_queue(Rig* rig, uint32_t frame) {
+  const Client* client = &rig->client;
+  uint64_t before = 2 * (uint64_t)frame;
+  OrtSyncStream* other = NULL;
+  OK(client, client->api->CreateSyncStreamForEpDevice(client->device, NULL, &other));
+  double host = infer_between(rig, before + 2, before + 3);
+  row("lent queue: wait + Run + signal on the 1st stream [us]", "%10.1f", host);
+  vulkan_produce(rig->app, frame, before, before + 1);
+  bool early = vulkan_wait(rig->app, before + 2, DELAY_MS);
+  uint64_t value = vulkan_value(rig->app);
+  row("lent queue: semaphore while the 1st stream waits", "%10.0f", (double)value);
+  CHECK(!early && value == before + 1);
+  double start = client_now_ms();
+  wait_on(rig, other, before + 1);
+  signal_on(rig, other, before + 2);
+  row("lent queue: wait + signal on the 2nd stream [us]", "%10.1f",
+      (client_now_ms() - start) * 1e3);
+  bool through = vulkan_wait(rig->app, before + 3, 10000);
+  if (!through) {
+    fprintf(stderr, "the semaphore stands at %ju, not at %ju: the lent queue is stuck\n",
+            (uintmax_t)vulkan_value(rig->app), (uintmax_t)before + 3);
+  }
+  CHECK(through);
+  row("lent queue: from that wait to the result [ms]", "%10.3f", client_now_ms() - start);
+  vulkan_consume(rig->app, frame, before + 3);
+  vulkan_produce(rig->app, frame + 1, before + 3, before + 4); /* Whose data nobody takes. */
+  vulkan_rest(rig->app);
+  CHECK(vulkan_saw(rig->app, frame));
+  client->api->ReleaseSyncStream(other);
 }
 
 /* The producer comes late: Run has returned, the stream is pending, and the right data comes after the
@@ -242,18 +335,24 @@ static void all_frames(Rig* rig, uint32_t first, uint32_t end) {
   CHECK(right == frames);
 }
 
+static void finish(Rig* rig, size_t fds) {
+  rig_close(rig);
+  row("descriptors left over", "%10.0f", (double)client_open_fds() - (double)fds);
+}
+
 int main(int argc, char** argv) {
-  CHECK(argc == 8);
+  CHECK(argc == 9);
   copies.ep_name = argv[3];
-  uint32_t frames = (uint32_t)atoi(argv[4]) + SLOW_FRAMES;
+  uint32_t frames = (uint32_t)atoi(argv[4]);
   size_t half = (size_t)strtoull(argv[5], NULL, 10);
   bool any_gpu = strcmp(argv[6], "1") == 0;
   bool count = strcmp(argv[7], "1") == 0;
   static Rig rig;
+  rig.lends = strcmp(argv[8], "1") == 0;
   client_with_log(&rig.client, argv[1], count);
   find_device(&rig.client, argv[2]);
   size_t fds = client_open_fds();
-  rig_open(&rig, half, frames, any_gpu);
+  rig_open(&rig, half, frames + SLOW_FRAMES, any_gpu);
   printf("  Vulkan: %s\n", vulkan_name(rig.app));
   printf("| %-58s | %10s |\n| %.58s | %.10s |\n", "what", "value",
          "----------------------------------------------------------------",
@@ -261,18 +360,36 @@ int main(int argc, char** argv) {
   row("same GPU by UUID (1 is yes)", "%10.0f",
       strcmp(vulkan_uuid(rig.app), metadata(&rig.client, "UUID")) == 0);
   row("bytes of a frame, each way", "%10.0f", (double)half);
-  for (uint32_t i = 0; i < LATE_FRAMES; ++i) {
-    late_producer(&rig, i);
+  uint32_t next = 0;
+  if (rig.lends) {
+    take_turns(&rig, next);
+    next += TURN_FRAMES;
+    const char* missing = !vulkan_exports_semaphores(rig.app) ? "exports no timeline semaphores"
+                          : !vulkan_has_two_queues(rig.app)   ? "has no queue besides the lent one"
+                                                              : NULL;
+    if (missing != NULL) {
+      finish(&rig, fds);
+      fprintf(stderr, "the application's device %s: no more can be shown\n", missing);
+      return NO_MORE_TO_SHOW;
+    }
   }
-  free_behind_work(&rig, LATE_FRAMES);
-  all_frames(&rig, SLOW_FRAMES, frames);
+  rig_import_semaphore(&rig);
+  if (rig.lends) {
+    share_the_queue(&rig, next);
+    next += PAIR_FRAMES;
+  }
+  for (uint32_t i = 0; i < LATE_FRAMES; ++i) {
+    late_producer(&rig, next++);
+  }
+  free_behind_work(&rig, next);
+  next += FREE_FRAMES;
+  all_frames(&rig, next, next + frames);
   if (count) {
     row("the EP's copies on the device (one of Identity each Run)", "%10.0f",
         (double)copies.on_device);
     row("the EP's copies from or to the host", "%10.0f", (double)copies.through_host);
-    CHECK(copies.through_host == 0 && copies.on_device == frames);
+    CHECK(copies.through_host == 0 && copies.on_device == rig.runs);
   }
-  rig_close(&rig);
-  row("descriptors left over", "%10.0f", (double)client_open_fds() - (double)fds);
+  finish(&rig, fds);
   return 0;
 }

@@ -13,7 +13,7 @@
 #define MEMORY_GET_FD_INFO_KHR ((VkStructureType)1000074002)
 #define EXPORT_SEMAPHORE_CREATE_INFO ((VkStructureType)1000077000)
 #define SEMAPHORE_GET_FD_INFO_KHR ((VkStructureType)1000079001)
-#define QUEUE_FAMILY_IGNORED (~0u)
+#define EXTERNAL_SEMAPHORE_EXPORTABLE 1u
 #define QUEUE_FAMILY_EXTERNAL (~1u)
 
 typedef struct ExportInfo {
@@ -45,6 +45,7 @@ typedef struct Buffer {
 struct VulkanApp {
   DriverApi vk;
   VkResult (*device_wait_idle)(VkDevice);
+  VkResult (*queue_wait_idle)(VkQueue);
   VkResult (*get_memory_fd)(VkDevice, const GetMemoryFdInfo*, int*);
   VkResult (*get_semaphore_fd)(VkDevice, const GetSemaphoreFdInfo*, int*);
   void (*fill)(VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t);
@@ -53,6 +54,9 @@ struct VulkanApp {
   char name[256];
   char uuid[33];
   uint32_t family;
+  uint32_t queue_count;
+  bool has_address;
+  bool exports_semaphores;
   VkDevice device;
   VkQueue queue;
   VkCommandPool pool;
@@ -90,10 +94,14 @@ static void load(VulkanApp* app) {
     exit(1);
   }
 #define FROM_LIBRARY(slot, name) find(dlsym(library, name), &app->vk.slot, name)
+  FROM_LIBRARY(vkGetInstanceProcAddr, "vkGetInstanceProcAddr");
   FROM_LIBRARY(vkCreateInstance, "vkCreateInstance");
   FROM_LIBRARY(vkDestroyInstance, "vkDestroyInstance");
   FROM_LIBRARY(vkEnumeratePhysicalDevices, "vkEnumeratePhysicalDevices");
   FROM_LIBRARY(vkGetPhysicalDeviceProperties2, "vkGetPhysicalDeviceProperties2");
+  FROM_LIBRARY(vkGetPhysicalDeviceFeatures2, "vkGetPhysicalDeviceFeatures2");
+  FROM_LIBRARY(vkGetPhysicalDeviceExternalSemaphoreProperties,
+               "vkGetPhysicalDeviceExternalSemaphoreProperties");
   FROM_LIBRARY(vkGetPhysicalDeviceMemoryProperties, "vkGetPhysicalDeviceMemoryProperties");
   FROM_LIBRARY(vkGetPhysicalDeviceQueueFamilyProperties,
                "vkGetPhysicalDeviceQueueFamilyProperties");
@@ -119,9 +127,11 @@ static void load(VulkanApp* app) {
   FROM_LIBRARY(vkCreateSemaphore, "vkCreateSemaphore");
   FROM_LIBRARY(vkDestroySemaphore, "vkDestroySemaphore");
   FROM_LIBRARY(vkWaitSemaphores, "vkWaitSemaphores");
+  FROM_LIBRARY(vkSignalSemaphore, "vkSignalSemaphore");
   FROM_LIBRARY(vkGetSemaphoreCounterValue, "vkGetSemaphoreCounterValue");
 #undef FROM_LIBRARY
   find(dlsym(library, "vkDeviceWaitIdle"), &app->device_wait_idle, "vkDeviceWaitIdle");
+  find(dlsym(library, "vkQueueWaitIdle"), &app->queue_wait_idle, "vkQueueWaitIdle");
   find(dlsym(library, "vkCmdFillBuffer"), &app->fill, "vkCmdFillBuffer");
 }
 
@@ -153,6 +163,24 @@ static void choose_device(VulkanApp* app, const char* uuid) {
   exit(1);
 }
 
+static void look_at_device(VulkanApp* app) {
+  VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                        .pNext = &address};
+  app->vk.vkGetPhysicalDeviceFeatures2(app->physical, &features);
+  app->has_address = address.bufferDeviceAddress != 0;
+  VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+  VkPhysicalDeviceExternalSemaphoreInfo asked = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
+      .pNext = &timeline,
+      .handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  VkExternalSemaphoreProperties found = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
+  app->vk.vkGetPhysicalDeviceExternalSemaphoreProperties(app->physical, &asked, &found);
+  app->exports_semaphores = (found.externalSemaphoreFeatures & EXTERNAL_SEMAPHORE_EXPORTABLE) != 0;
+}
+
 static void open_device(VulkanApp* app) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
@@ -160,20 +188,29 @@ static void open_device(VulkanApp* app) {
   while (app->family < count && (families[app->family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) {
     ++app->family;
   }
-  const float priority = 1.0f;
+  if (app->family == count) {
+    fprintf(stderr, "vulkan: the device has no queue that computes\n");
+    exit(1);
+  }
+  app->queue_count = families[app->family].queueCount > 1 ? 2 : 1;
+  const float priorities[] = {1.0f, 1.0f};
   const char* const extensions[] = {"VK_KHR_external_memory_fd", "VK_KHR_external_semaphore_fd"};
+  VkPhysicalDeviceBufferDeviceAddressFeatures address = {
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
+      .bufferDeviceAddress = app->has_address};
   VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+      .pNext = &address,
       .timelineSemaphore = 1};
   VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                    .queueFamilyIndex = app->family,
-                                   .queueCount = 1,
-                                   .pQueuePriorities = &priority};
+                                   .queueCount = app->queue_count,
+                                   .pQueuePriorities = priorities};
   VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                              .pNext = &timeline,
                              .queueCreateInfoCount = 1,
                              .pQueueCreateInfos = &queue,
-                             .enabledExtensionCount = 2,
+                             .enabledExtensionCount = app->exports_semaphores ? 2 : 1,
                              .ppEnabledExtensionNames = extensions};
   VK(app->vk.vkCreateDevice(app->physical, &info, NULL, &app->device));
   app->vk.vkGetDeviceQueue(app->device, app->family, 0, &app->queue);
@@ -181,7 +218,7 @@ static void open_device(VulkanApp* app) {
   memcpy(&app->get_memory_fd, &found, sizeof found);
   found = app->vk.vkGetDeviceProcAddr(app->device, "vkGetSemaphoreFdKHR");
   memcpy(&app->get_semaphore_fd, &found, sizeof found);
-  if (app->get_memory_fd == NULL || app->get_semaphore_fd == NULL) {
+  if (app->get_memory_fd == NULL || (app->exports_semaphores && app->get_semaphore_fd == NULL)) {
     fprintf(stderr, "vulkan: the device exports no descriptors\n");
     exit(1);
   }
@@ -231,7 +268,7 @@ static void make_semaphore(VulkanApp* app) {
   ExportInfo export = {.sType = EXPORT_SEMAPHORE_CREATE_INFO,
                        .handleTypes = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
   VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                                    .pNext = &export,
+                                    .pNext = app->exports_semaphores ? &export : NULL,
                                     .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
   VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
   VK(app->vk.vkCreateSemaphore(app->device, &info, NULL, &app->semaphore));
@@ -293,6 +330,7 @@ VulkanApp* vulkan_open(const char* uuid, size_t half, uint32_t frames) {
   app->consume = calloc(frames, sizeof *app->consume);
   load(app);
   choose_device(app, uuid);
+  look_at_device(app);
   open_device(app);
   app->shared = make_buffer(app, 2 * half, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, true);
   app->readback = make_buffer(
@@ -329,6 +367,26 @@ const char* vulkan_name(const VulkanApp* app) {
 
 const char* vulkan_uuid(const VulkanApp* app) {
   return app->uuid;
+}
+
+VulkanHandles vulkan_handles(const VulkanApp* app) {
+  VulkanHandles handles = {.instance = (uintptr_t)app->instance,
+                           .physical = (uintptr_t)app->physical,
+                           .device = (uintptr_t)app->device,
+                           .family = app->family,
+                           .queue = app->queue_count - 1,
+                           .has_address = app->has_address};
+  memcpy(&handles.get_instance_proc_addr, &app->vk.vkGetInstanceProcAddr,
+         sizeof handles.get_instance_proc_addr);
+  return handles;
+}
+
+bool vulkan_has_two_queues(const VulkanApp* app) {
+  return app->queue_count > 1;
+}
+
+bool vulkan_exports_semaphores(const VulkanApp* app) {
+  return app->exports_semaphores;
 }
 
 int vulkan_memory_fd(const VulkanApp* app, size_t* size) {
@@ -378,6 +436,13 @@ void vulkan_consume(VulkanApp* app, uint32_t frame, uint64_t wait) {
   submit(app, app->consume[frame], &wait, NULL);
 }
 
+void vulkan_signal(const VulkanApp* app, uint64_t value) {
+  const VkSemaphoreSignalInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                      .semaphore = app->semaphore,
+                                      .value = value};
+  VK(app->vk.vkSignalSemaphore(app->device, &info));
+}
+
 uint64_t vulkan_value(const VulkanApp* app) {
   uint64_t value = 0;
   VK(app->vk.vkGetSemaphoreCounterValue(app->device, app->semaphore, &value));
@@ -394,7 +459,7 @@ bool vulkan_wait(const VulkanApp* app, uint64_t value, uint32_t milliseconds) {
 }
 
 void vulkan_rest(VulkanApp* app) {
-  VK(app->device_wait_idle(app->device));
+  VK(app->queue_wait_idle(app->queue));
 }
 
 bool vulkan_saw(const VulkanApp* app, uint32_t frame) {

@@ -21,6 +21,23 @@ void vulkan_close(VulkanApp* app);
 const char* vulkan_name(const VulkanApp* app);
 /** Its UUID, as 32 hexadecimal digits. */
 const char* vulkan_uuid(const VulkanApp* app);
+
+/** What the application tells an EP that is to work on its device: see vulkan_graphics.h. */
+typedef struct VulkanHandles {
+  uintptr_t get_instance_proc_addr;
+  uintptr_t instance;
+  uintptr_t physical;
+  uintptr_t device;
+  uint32_t family;
+  uint32_t queue; /**< The application submits to another one, if the device has two. */
+  bool has_address;
+} VulkanHandles;
+VulkanHandles vulkan_handles(const VulkanApp* app);
+/** Whether the queue of vulkan_handles() is not the application's own. */
+bool vulkan_has_two_queues(const VulkanApp* app);
+
+/** Whether the device exports timeline semaphores as descriptors. */
+bool vulkan_exports_semaphores(const VulkanApp* app);
 /** New descriptors, which the caller closes; and the size of the allocation. */
 int vulkan_memory_fd(const VulkanApp* app, size_t* size);
 int vulkan_semaphore_fd(const VulkanApp* app);
@@ -31,6 +48,8 @@ void vulkan_produce(VulkanApp* app, uint32_t frame, uint64_t wait, uint64_t sign
 /** Submits the consumer of a frame: waits for `wait`, takes the first and the last word of the second
  *  half. */
 void vulkan_consume(VulkanApp* app, uint32_t frame, uint64_t wait);
+/** Raises the semaphore from the host. */
+void vulkan_signal(const VulkanApp* app, uint64_t value);
 /** The semaphore's value now. */
 uint64_t vulkan_value(const VulkanApp* app);
 /** Waits on the host for a value, for `milliseconds` at most. @return whether it came */
