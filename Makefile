@@ -19,8 +19,8 @@ test: $(VENV)/.installed-test ## run the tests; REQUIRE_ALL=1 makes a missing to
 test-long: $(VENV)/.installed-test ## the tests that build for several compilers and for Wine; minutes
 	$(PYTEST) -n $(JOBS) --dist loadfile -m long
 
-test-matrix: $(VENV)/.installed-test ## the Python layer on every release of onnxruntime, into docs/matrix.md; half an hour
-	$(BIN)/python tests/matrix --out docs/matrix.md
+test-matrix: $(VENV)/.installed-test ## the Python layer on every release of onnxruntime, into docs/matrix.md; minutes
+	$(BIN)/python tests/matrix --jobs $(JOBS) --out docs/matrix.md
 
 check-headers: $(VENV)/.installed-test ## HEADERS=dir: check against the ORT headers in dir/<release>/
 	@test -n "$(HEADERS)" || { echo "usage: make check-headers HEADERS=dir"; exit 2; }

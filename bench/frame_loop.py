@@ -34,9 +34,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "examples"), str(ROOT / "generat
 from ep_build import Tree, run  # noqa: E402
 from host_exports import SharedMemory, SharedSemaphore  # noqa: E402
 from identity_model import identity_model  # noqa: E402
-from layer_wheels import fetch_wheel  # noqa: E402
 from ort_interop.runtime import Runtime  # noqa: E402
-from support import GENERATED, ort_library_path  # noqa: E402
+from support import GENERATED, fetch_wheel, ort_library_path  # noqa: E402
 
 SHAPES = {"image": (3, 224, 224), "photo": (3, 640, 640), "tiny": (4, 16)}
 FRAMES = {"image": 10_000, "photo": 1_000, "tiny": 10_000}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from ep_build import ROOT, Tree
 from narrow import narrow_folder
 from ort_interop_gen.render.pipeline import render
@@ -28,13 +33,36 @@ def build_for(release: int, folder: Path) -> Path:
     return tree.make(folder / "build", f"ORT_INCLUDE_DIR={include}")
 
 
+@contextmanager
+def build_folder(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """The folder to build a library in, for a block: new, or what ``LAYER_BUILDS`` has of the name.
+
+    What stands there was built by other runs of the tests, of the same sources; ``make`` then has
+    nothing to do.  Only one run is in the block at a time.
+    """
+    shared = os.environ.get("LAYER_BUILDS")
+    if not shared:
+        yield factory.mktemp(name)
+        return
+    folder = Path(shared) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
 def variant(folder: Path, *changes: tuple[str, str, str]) -> str:
     """The library with changes (file, old text, new text), each of which must apply once."""
     tree = folder / "tree"
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "generated", tree, ignore=ignored)
-    for name, old, new in changes:
-        text = (tree / name).read_text()
-        assert text.count(old) == 1, (name, old)
-        (tree / name).write_text(text.replace(old, new))
+    if not tree.is_dir():
+        copy = folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(
+            ROOT / "generated", copy, ignore=shutil.ignore_patterns("__pycache__", "python")
+        )
+        for name, old, new in changes:
+            text = (copy / name).read_text()
+            assert text.count(old) == 1, (name, old)
+            (copy / name).write_text(text.replace(old, new))
+        copy.rename(tree)
     return str(Tree(tree).make(folder / "build"))

@@ -32,49 +32,48 @@ def need_tool(name: str) -> str:
     return found or missing(f"the program '{name}' is not installed")
 
 
-def _cache() -> Path:
+def cache_folder(name: str) -> Path:
+    """A folder for what tests download, kept from run to run."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "ort-interop-gen" / "ort"
+    folder = Path(base) / "ort-interop-gen" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
-def _library_in(folder: Path, version: str) -> Path | None:
-    path = folder / "onnxruntime" / "capi" / f"libonnxruntime.so.{version}"
-    return path if path.is_file() else None
+def download_wheel(project: str, version: str, into: Path, *options: str) -> Path:
+    """The file of a wheel from PyPI; the test is skipped, or fails with REQUIRE_ALL=1, without."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--disable-pip-version-check", "--only-binary=:all:", "-d", str(into), *options]
+    done = subprocess.run([*command, f"{project}=={version}"], capture_output=True, text=True)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        missing(f"{project} {version} cannot be downloaded: {last}")
+    (wheel,) = into.glob("*.whl")
+    return wheel
 
 
-def fetch_ort(version: str) -> Path:
-    """The folder of an unpacked onnxruntime wheel, downloaded on first use and kept in the cache.
+def fetch_wheel(project: str, version: str) -> Path:
+    """The folder of an unpacked wheel for this Python, downloaded on first use.
 
-    ``ORT_WHEELS_DIR`` may name a folder that has some of them in ``<version>/`` already.
+    ``ORT_WHEELS_DIR`` may name a folder that has some of them already, in
+    ``<project>-<version>/`` or, for ``onnxruntime`` itself, in ``<version>/``.
     """
+    package = project.replace("-", "_")
     given = os.environ.get("ORT_WHEELS_DIR")
-    if given and _library_in(Path(given) / version, version):
-        return Path(given) / version
-    cache = _cache()
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / version
-    with open(cache / f"{version}.lock", "w") as lock:
+    for name in (f"{project}-{version}", version if project == "onnxruntime" else ""):
+        if given and name and (Path(given) / name / package / "__init__.py").is_file():
+            return Path(given) / name
+    cache = cache_folder("wheels")
+    folder = cache / f"{project}-{version}-cp{sys.version_info.major}{sys.version_info.minor}"
+    with open(cache / f"{folder.name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _library_in(folder, version):
+        if folder.is_dir():
             return folder
         with tempfile.TemporaryDirectory(dir=cache) as temporary:
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-            command += ["--disable-pip-version-check", "--only-binary=:all:", "-d", temporary]
-            done = subprocess.run(
-                [*command, f"onnxruntime=={version}"], capture_output=True, text=True
-            )
-            if done.returncode != 0:
-                last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-                missing(f"onnxruntime {version} cannot be downloaded: {last}")
-            (wheel,) = Path(temporary).glob("*.whl")
+            wheel = download_wheel(project, version, Path(temporary))
             unpacked = Path(temporary) / "unpacked"
             with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(
-                    unpacked,
-                    [n for n in archive.namelist() if n.startswith("onnxruntime/capi/lib")],
-                )
-            assert _library_in(unpacked, version), f"no library in {wheel.name}"
-            shutil.rmtree(folder, ignore_errors=True)
+                archive.extractall(unpacked)
             unpacked.rename(folder)
     return folder
 
@@ -83,6 +82,7 @@ def ort_library_path(version: str) -> Path:
     """The shared library of a release, downloaded on first use."""
     if not sys.platform.startswith("linux"):
         missing("the released libraries are tested on Linux")
-    found = _library_in(fetch_ort(version), version)
-    assert found is not None
-    return found
+    capi = fetch_wheel("onnxruntime", version) / "onnxruntime" / "capi"
+    library = capi / f"libonnxruntime.so.{version}"
+    assert library.is_file(), f"no {library.name} in {capi}"
+    return library

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
-import os
-import subprocess
-import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from ep_build import PROGRAMS, ROOT, WARNINGS, render_tree, run
-from support import missing
+from support import cache_folder, download_wheel
 
 pytestmark = pytest.mark.long
 
@@ -23,23 +21,19 @@ MINGW = "x86_64-w64-mingw32-gcc"
 
 def windows_ort(version: str) -> Path:
     """onnxruntime.dll of a release, downloaded on first use and kept in the cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    cache = Path(base) / "ort-interop-gen" / "ort-windows" / version
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = cache_folder("ort-windows") / version
     library = cache / "onnxruntime" / "capi" / "onnxruntime.dll"
-    with open(cache / "lock", "w") as lock:
+    with open(cache.with_suffix(f"{cache.suffix}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not library.is_file():
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-            command += ["--only-binary=:all:", "--platform", "win_amd64", "-d", str(cache)]
-            command.append(f"onnxruntime=={version}")
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode != 0:
-                missing(f"onnxruntime {version} for Windows cannot be downloaded: {done.stderr}")
-            (wheel,) = cache.glob("*.whl")
+        if library.is_file():
+            return library
+        with tempfile.TemporaryDirectory(dir=cache.parent) as temporary:
+            folder = Path(temporary)
+            wheel = download_wheel("onnxruntime", version, folder, "--platform", "win_amd64")
             with zipfile.ZipFile(wheel) as archive:
-                names = [n for n in archive.namelist() if n.endswith(".dll")]
-                archive.extractall(cache, names)
+                archive.extractall(folder, [n for n in archive.namelist() if n.endswith(".dll")])
+            library.parent.parent.mkdir(parents=True, exist_ok=True)
+            (folder / "onnxruntime" / "capi").rename(library.parent)
     return library
 
 

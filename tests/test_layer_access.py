@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from layer_ep import variant
+from layer_ep import build_folder, variant
 from layer_fixtures import host_ep_fixture, library_fixture, need_module  # noqa: F401
 from layer_rig import HALF, Rig
 from ort_interop.runtime import NoHostAccessError, Tensor
@@ -23,12 +23,14 @@ NO_ALLOCATOR = (
 
 @pytest.fixture(scope="module")
 def copying_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return variant(tmp_path_factory.mktemp("copying"), NOT_MAPPED)
+    with build_folder(tmp_path_factory, "copying") as folder:
+        return variant(folder, NOT_MAPPED)
 
 
 @pytest.fixture(scope="module")
 def silent_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return variant(tmp_path_factory.mktemp("silent"), NOT_MAPPED, NO_ALLOCATOR)
+    with build_folder(tmp_path_factory, "silent") as folder:
+        return variant(folder, NOT_MAPPED, NO_ALLOCATOR)
 
 
 @pytest.fixture

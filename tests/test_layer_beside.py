@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from layer_fixtures import host_ep_fixture, library_fixture  # noqa: F401
 from layer_rig import NEWEST, RELEASE, child, minor
-from layer_wheels import fetch_wheel
-from support import GENERATED, ROOT, need_tool
+from support import GENERATED, ROOT, fetch_wheel, need_tool
 
 OTHER_EPS = {
     "openvino": ("onnxruntime-ep-openvino", "1.8.1"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ep_build import Tree
 from gpu_build import BACKENDS, GpuEp
+from layer_ep import build_folder
 from layer_fixtures import library_fixture, need_module  # noqa: F401
 from layer_rig import child
 from support import GENERATED, need_tool
@@ -101,8 +102,8 @@ VENDORS = {"cuda": (0x10DE, 2), "hip": (0x1002, 10)}
 @pytest.fixture(scope="module", params=BACKENDS)
 def gpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GpuEp:
     need_tool("make")
-    build = tmp_path_factory.mktemp(f"gpu-{request.param}")
-    return GpuEp(Tree(GENERATED).root, request.param, build).make()
+    with build_folder(tmp_path_factory, f"gpu-{request.param}") as build:
+        return GpuEp(Tree(GENERATED).root, request.param, build).make()
 
 
 def test_a_gpu_through_the_layer(library: str, gpu: GpuEp) -> None:

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from layer_ep import variant
+from layer_ep import build_folder, variant
 from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
 from layer_rig import Rig, child, minor
 from ort_interop.runtime import InUseError, StreamError, WouldBlockError
@@ -178,7 +178,8 @@ print(old)
 def queueing_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The host EP as most are: copies from the host are queued, also where nothing is before them."""
     change = ("c/host/host.c", "staged && host_stream_do_if_idle", "0 && host_stream_do_if_idle")
-    return variant(tmp_path_factory.mktemp("queueing"), change)
+    with build_folder(tmp_path_factory, "queueing") as folder:
+        return variant(folder, change)
 
 
 @pytest.mark.parametrize("guard", ["unguarded", "guarded"])
@@ -217,7 +218,8 @@ if sys.argv[3] == "guarded":
 def unloadable_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The host EP without ``-z nodelete``, as most EPs are linked."""
     change = ("c/host/Makefile", "-Wl,-z,nodelete", "")
-    return variant(tmp_path_factory.mktemp("unloadable"), change)
+    with build_folder(tmp_path_factory, "unloadable") as folder:
+        return variant(folder, change)
 
 
 @pytest.mark.parametrize("guard", ["unguarded", "guarded"])
