@@ -1,9 +1,9 @@
 """Speed of the tool and of what it generates, as ratios measured in one run.
 
-Times are medians over whole processes.  ``--headers`` names a folder with ONNX Runtime's three
-headers (or folders of them by release, of which the newest is taken); without it the generated
-header stands for them.  The call overhead needs an onnxruntime library, which is downloaded on first
-use; ``--no-calls`` leaves it out.
+Times are medians over whole processes, whose modules are compiled before, as pip leaves them.
+``--headers`` names a folder with ONNX Runtime's three headers (or folders of them by release, of
+which the newest is taken); without it the generated header stands for them.  The call overhead needs
+an onnxruntime library, which is downloaded on first use; ``--no-calls`` leaves it out.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def process(
 
 
 def environment() -> dict[str, str]:
-    """The environment without what would make the tool look for other headers."""
-    drop = {"ORT_INCLUDE_DIR", "CMAKE_PREFIX_PATH", "CONDA_PREFIX"}
+    """The environment without what makes the tool look for other headers, or Python compile anew."""
+    drop = {"ORT_INCLUDE_DIR", "CMAKE_PREFIX_PATH", "CONDA_PREFIX", "PYTHONDONTWRITEBYTECODE"}
     return {k: v for k, v in os.environ.items() if k not in drop} | {"PYTHONPATH": str(PACKAGE)}
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import ort_interop_gen
 import pytest
 from header_synth import synthesise
-from ort_interop_gen.drift import Severity
 from ort_interop_gen.drift.check import CLEAN, DRIFT, NOT_CHECKED, report_lines, run_check, summary
+from ort_interop_gen.drift.finding import Severity
 from ort_interop_gen.spec import load_spec
 from ort_interop_gen.spec.facts import load_facts, merge
 from ort_interop_gen.spec.model import Model

@@ -333,3 +333,17 @@ def test_a_closed_pipe_is_no_traceback(out: Path) -> None:
     command = f"{sys.executable} -m ort_interop_gen schema | head -c 10"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRON)
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_an_interrupt_while_modules_load_is_no_traceback(tmp_path: Path) -> None:
+    # In place of click, the first large module: Ctrl-C as it loads.
+    (tmp_path / "click.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    paths = [str(tmp_path), os.environ.get("PYTHONPATH", "")]
+    environ = ENVIRON | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    script = Path(sys.executable).with_name("ort-interop-gen")
+    for start in ([sys.executable, "-m", "ort_interop_gen"], [str(script)]):
+        done = subprocess.run([*start, "rules"], capture_output=True, text=True, env=environ)
+        assert done.returncode == 130, done.stderr
+        assert done.stderr == "interrupted; nothing was half-written\n"

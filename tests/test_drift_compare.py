@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ort_interop_gen.drift import Severity, compare
-from ort_interop_gen.drift.finding import Finding
+from ort_interop_gen.drift.compare import compare
+from ort_interop_gen.drift.finding import Finding, Severity
 from ort_interop_gen.drift.rules import RULES
 from ort_interop_gen.header.reader import read_header
 from ort_interop_gen.spec import load_spec

@@ -11,7 +11,7 @@ import pytest
 from header_synth import synthesise
 from hypothesis import given
 from hypothesis import strategies as st
-from ort_interop_gen.drift import compare
+from ort_interop_gen.drift.compare import compare
 from ort_interop_gen.header.errors import HeaderError
 from ort_interop_gen.header.reader import HeaderResult, read_header
 from ort_interop_gen.spec.abi import Abi

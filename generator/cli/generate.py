@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +56,6 @@ def command(
     one is given, named by ORT_INCLUDE_DIR, or found through pkg-config, CMAKE_PREFIX_PATH or
     CONDA_PREFIX.
     """
-    # A short run that keeps nearly all it makes: looking for garbage is a tenth of its time.
-    gc.disable()
     request = Request(
         spec_dir or data_folder("spec"), templates or data_folder("templates"), out, header
     )

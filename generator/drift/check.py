@@ -9,8 +9,7 @@ from pathlib import Path
 from ..header.errors import HeaderError
 from ..header.reader import HeaderResult, read_views
 from ..spec.cache import Releases
-from .compare import compare, severity_order
-from .finding import Finding, Severity
+from .finding import Finding, Severity, severity_order
 
 CLEAN, DRIFT, NOT_CHECKED = 0, 1, 2
 VIEWS = ("linux", "windows")
@@ -68,6 +67,9 @@ def run_check(
         )
     compared = min(release, model.newest)
     spec = model.at(compared)
+    # Imported here, because the compiler can start before.
+    from .compare import compare
+
     findings = merged((r.view, compare(spec, r.abi, r.unreadable)) for r in results)
     names = " and ".join(r.view for r in results)
     if findings:

@@ -40,7 +40,7 @@ from ..spec.ctype import (
 )
 from ..spec.layout import enum_measures
 from .align import Alignment, align
-from .finding import Finding, Severity
+from .finding import Finding, severity_order
 from .rules import RULES
 
 Type: TypeAlias = "Enum | Struct | Opaque | Typedef"
@@ -63,17 +63,6 @@ PLATFORM: dict[str, dict[str, frozenset[str]]] = {
 _SUCCESS = ("_Success_", "_Return_type_success_")
 _SIMILAR = 0.5
 """How alike the names of an enumerator must be to count as renamed and not as replaced."""
-
-
-def severity_order(finding: Finding) -> tuple[int, str, int, str]:
-    """Worst first, then by place in the header."""
-    ranks = list(Severity)
-    return (
-        ranks.index(finding.severity),
-        finding.header_loc.file,
-        finding.header_loc.line,
-        finding.symbol,
-    )
 
 
 def compare(

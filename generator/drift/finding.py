@@ -43,3 +43,14 @@ class Finding:
     header_loc: Location = NOWHERE
     hint: str = ""
     """What to do about it."""
+
+
+def severity_order(finding: Finding) -> tuple[int, str, int, str]:
+    """Worst first, then by place in the header."""
+    ranks = list(Severity)
+    return (
+        ranks.index(finding.severity),
+        finding.header_loc.file,
+        finding.header_loc.line,
+        finding.symbol,
+    )

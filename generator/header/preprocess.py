@@ -10,8 +10,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,13 +73,14 @@ def find_compiler() -> str | None:
     return next((found for found in map(shutil.which, COMPILERS) if found), None)
 
 
+@contextmanager
 def preprocess(
     sources: SourceSet, views: Sequence[str], tool: str = "auto"
-) -> Generator[Preprocessed, None, None]:
+) -> Iterator[Iterator[Preprocessed]]:
     """Expand the first source of a set once a view; ``tool`` is ``auto``, ``cc`` or ``python``.
 
-    With a compiler all views are under way from the start, so that the caller's work on one
-    overlaps with the next.
+    With a compiler all views are under way from entry on, so that what the caller does before it
+    asks for one, and then with it, overlaps with the rest.
     """
     compiler = find_compiler() if tool in ("auto", "cc") else None
     if tool == "cc" and compiler is None:
@@ -88,12 +89,15 @@ def preprocess(
             hint="install one, or use the Python preprocessor",
         )
     marks = {name: word for name, word in KEPT.items() if name != word}
+    defines = [VIEWS[view] | marks for view in views]
     if compiler is None:
-        results: Iterator[Preprocessed] = (
-            _with_python(sources, VIEWS[view] | marks) for view in views
-        )
+        yield _checked((_with_python(sources, given) for given in defines), sources)
     else:
-        results = _with_compiler(sources, compiler, [VIEWS[view] | marks for view in views])
+        with _with_compiler(sources, compiler, defines) as results:
+            yield _checked(results, sources)
+
+
+def _checked(results: Iterator[Preprocessed], sources: SourceSet) -> Iterator[Preprocessed]:
     for found in results:
         _refuse_missing(found, sources)
         yield found
@@ -111,9 +115,10 @@ def _fault(message: str, sources: SourceSet) -> HeaderError:
     return HeaderError(f"the header cannot be preprocessed: {match[3]}", loc)
 
 
+@contextmanager
 def _with_compiler(
     sources: SourceSet, compiler: str, views: Sequence[dict[str, str]]
-) -> Generator[Preprocessed, None, None]:
+) -> Iterator[Iterator[Preprocessed]]:
     with tempfile.TemporaryDirectory(prefix="ort-interop-gen-") as name, ExitStack() as stack:
         folder = Path(name)
         for number, source in enumerate(sources.sources):
@@ -123,35 +128,40 @@ def _with_compiler(
         for at, defines in enumerate(views):
             command = [compiler, "-E", "-dD", "-undef", "-nostdinc", "-w", "-std=c11", "-x", "c"]
             command += [f"-D{key}={value}" for key, value in defines.items()]
-            out, err = (folder / f"view{at}.{end}" for end in ("out", "err"))
-            with open(out, "wb") as stdout, open(err, "wb") as stderr:
+            out = folder / f"view{at}"
+            with open(out, "wb") as stdout:
                 try:
                     process = subprocess.Popen(
-                        [*command, "f0.h"], cwd=folder, stdout=stdout, stderr=stderr
+                        [*command, "f0.h"], cwd=folder, stdout=stdout, stderr=subprocess.PIPE
                     )
                 except OSError as error:
                     raise HeaderError(f"{compiler} cannot be run: {error.strerror}") from None
-            stack.callback(_stop, process)
-            running.append((process, out, err))
-        for process, out, err in running:
-            try:
-                code = process.wait(TIMEOUT_SECONDS)
-            except subprocess.TimeoutExpired:
-                raise HeaderError(
-                    f"{compiler} did not finish preprocessing in {TIMEOUT_SECONDS} s"
-                ) from None
-            if code != 0:
-                raise _fault(err.read_bytes().decode("utf-8", "replace"), sources)
-            found = _digest(out.read_bytes().decode("utf-8", "replace"), sources)
-            found.tool = Path(compiler).name
-            yield found
+            stack.callback(_stop, stack.enter_context(process))
+            running.append((process, out))
+        yield (_output(compiler, *each, sources) for each in running)
+
+
+def _output(
+    compiler: str, process: subprocess.Popen[bytes], out: Path, sources: SourceSet
+) -> Preprocessed:
+    try:
+        # Unlike wait(), this learns of the end at once: the error stream ends with the process.
+        _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise HeaderError(
+            f"{compiler} did not finish preprocessing in {TIMEOUT_SECONDS} s"
+        ) from None
+    if process.returncode != 0:
+        raise _fault(errors.decode("utf-8", "replace"), sources)
+    found = _digest(out.read_bytes().decode("utf-8", "replace"), sources)
+    found.tool = Path(compiler).name
+    return found
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """End a process that nobody waits for any more."""
     if process.poll() is None:
         process.kill()
-    process.wait()
 
 
 def _with_python(sources: SourceSet, defines: dict[str, str]) -> Preprocessed:

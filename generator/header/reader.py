@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..spec.abi import Abi
 from ..spec.layout import INT_MAX, INT_MIN
-from .build import Builder
 from .errors import HeaderError, Unreadable
 from .markers import is_platform_word, lift
-from .parse import parse
 from .preprocess import VIEWS, Preprocessed, preprocess
 from .sources import KEPT, SourceSet, locate
 
@@ -88,7 +86,11 @@ def read_views(
         sources = SourceSet(main, [Path(folder) for folder in include_dirs])
         files = tuple(source.path for source in sources.sources if source.own)
         first: Preprocessed | None = None
-        with closing(preprocess(sources, views, preprocessor)) as expanded:
+        with preprocess(sources, views, preprocessor) as expanded:
+            # The parser takes as long to import as the compiler takes to start.
+            from .build import Builder
+            from .parse import parse
+
             for view, pre in zip(views, expanded, strict=True):
                 if first is not None and _same_view(sources, results[0].abi, first, pre):
                     platform = {name: pre.macros[name][0] for name in KEPT if name in pre.macros}

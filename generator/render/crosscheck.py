@@ -16,7 +16,7 @@ from .errors import render_error
 from .find_header import FoundHeader
 
 if TYPE_CHECKING:
-    from ..drift import Finding
+    from ..drift.finding import Finding
     from ..spec import Model
 
 _STOPPING = ("breaking", "source", "unreadable")
@@ -51,7 +51,7 @@ def describe(finding: Finding) -> str:
 
 def check_facts(model: Model, folder: Path) -> CrossCheck:
     """Compare every recorded release with the spec narrowed to it."""
-    from ..drift import compare
+    from ..drift.compare import compare
 
     result = CrossCheck()
     agree = []

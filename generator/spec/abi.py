@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .ctype import CType, FunctionType, Pointer, decay
+from .ctype import ByFields, CType, FunctionType, Pointer, decay
 
 NO_LOCATION_FILE = "<unknown>"
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class Location(ByFields):
     """Where an element was read: a file, a 1-based line and, where known, a 1-based column."""
 
     file: str = NO_LOCATION_FILE
@@ -42,7 +42,7 @@ ASPECTS = {
 
 
 @dataclass(slots=True)
-class Doc:
+class Doc(ByFields):
     """A documentation comment of a header, reduced to the facts that the checks need."""
 
     text: str = ""
@@ -52,7 +52,7 @@ class Doc:
 
 
 @dataclass(slots=True)
-class Param:
+class Param(ByFields):
     """A parameter of a slot, callback or exported function."""
 
     name: str
@@ -62,7 +62,7 @@ class Param:
 
 
 @dataclass(slots=True)
-class Function:
+class Function(ByFields):
     """A signature with what the header says about it beside the types."""
 
     returns: CType
@@ -80,7 +80,7 @@ class Function:
 
 
 @dataclass(slots=True)
-class Field:
+class Field(ByFields):
     """A field of a struct, or a slot of a function table (then ``function`` is set)."""
 
     name: str
@@ -94,7 +94,7 @@ class Field:
 
 
 @dataclass(slots=True)
-class Struct:
+class Struct(ByFields):
     """A complete struct or union, with its layout where it is known."""
 
     name: str
@@ -112,7 +112,7 @@ class Struct:
 
 
 @dataclass(slots=True)
-class Constant:
+class Constant(ByFields):
     """An enumerator with its value as a C compiler has it (a signed int)."""
 
     name: str
@@ -123,7 +123,7 @@ class Constant:
 
 
 @dataclass(slots=True)
-class Enum:
+class Enum(ByFields):
     name: str
     constants: tuple[Constant, ...]
     header: str = ""
@@ -133,7 +133,7 @@ class Enum:
 
 
 @dataclass(slots=True)
-class Typedef:
+class Typedef(ByFields):
     """A typedef that is not just the name of a struct or enum; callbacks carry ``function``."""
 
     name: str
@@ -146,7 +146,7 @@ class Typedef:
 
 
 @dataclass(slots=True)
-class Export:
+class Export(ByFields):
     """A function that the library exports by name."""
 
     name: str
@@ -158,7 +158,7 @@ class Export:
 
 
 @dataclass(slots=True)
-class Opaque:
+class Opaque(ByFields):
     """A struct that is only ever used through pointers."""
 
     name: str
@@ -168,7 +168,7 @@ class Opaque:
 
 
 @dataclass(slots=True)
-class Macro:
+class Macro(ByFields):
     """An object-like macro that is part of the ABI, with its replacement text."""
 
     name: str
