@@ -13,6 +13,7 @@ import pytest
 from layer_fixtures import host_ep_fixture, library_fixture, need_module, rig_fixture  # noqa: F401
 from layer_rig import HALF, PACKAGE, RELEASE, SHAPE, SIZE, Rig, SharedMemory, child, minor, ort
 from ort_interop.runtime import (
+    ClosedError,
     DescriptorError,
     MisuseError,
     NoHostAccessError,
@@ -282,6 +283,71 @@ def test_a_prepared_run_and_a_frame(rig: Rig) -> None:
             frame(value, value + 1)
         semaphore.wait_on_host(203, 10)
     assert rig.stream.pending == ()
+
+
+def test_a_semaphore_with_a_stream(rig: Rig, host_ep: str) -> None:
+    rig.x.from_host(values(5))
+    rig.y.from_host(values())
+    with rig.semaphore.on(rig.stream) as fence:
+        fence.wait(1)
+        rig.session.run({"input": rig.x}, {"output": rig.y}, stream=rig.stream, synchronize=False)
+        fence.signal(2)
+        assert rig.semaphore.value == 0 and (rig.y.to_host() == values()).all()
+        rig.counter.signal(1)
+        rig.semaphore.wait_on_host(2, 10)
+        assert (rig.y.to_host() == values(5)).all()
+    with pytest.raises(ClosedError, match="imported semaphore on stream"):
+        fence.wait(3)
+    with rig.runtime.register_library(host_ep, "other") as library:
+        (device,) = library.devices
+        with device.stream() as stream, pytest.raises(WrongDeviceError):
+            rig.semaphore.on(stream)
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 64, 1 << 70])
+def test_values_that_are_none_queue_nothing(rig: Rig, value: int) -> None:
+    tensors = {"input": rig.x}, {"output": rig.y}
+    semaphore = rig.semaphore
+    with (
+        rig.session.frame(*tensors, stream=rig.stream, wait=semaphore, signal=semaphore) as frame,
+        semaphore.on(rig.stream) as fence,
+    ):
+        for call in (
+            lambda: frame(value, 1),
+            lambda: frame(0, value),
+            lambda: fence.wait(value),
+            lambda: fence.signal(value),
+            lambda: semaphore.wait(rig.stream, value),
+            lambda: semaphore.signal(rig.stream, value),
+        ):
+            with pytest.raises(ValueError, match="value must be within 0 and 18446744073709551615"):
+                call()
+        with pytest.raises(TypeError):
+            frame(0, 1.5)  # type: ignore[arg-type]
+        assert rig.stream.pending == () and semaphore.value == 0
+
+
+def test_a_call_inside_a_call_has_values_of_its_own(rig: Rig) -> None:
+    """As a callback of ONNX Runtime's, or another thread, may make one."""
+    tensors = {"input": rig.x}, {"output": rig.y}
+    semaphore = rig.semaphore
+    seen: list[int] = []
+    with rig.session.frame(*tensors, stream=rig.stream, wait=semaphore, signal=semaphore) as frame:
+        invoke, signal = frame._invoke, frame._signal
+
+        def again() -> None:
+            frame._invoke = invoke
+            frame(0, 1)
+            invoke()
+
+        def record(native: Any) -> None:
+            seen.append(native.value)
+            signal(native)
+
+        frame._invoke, frame._signal = again, record
+        frame(0, 2)
+        semaphore.wait_on_host(2, 10)
+    assert seen == [1, 2]
 
 
 def test_bindings(rig: Rig) -> None:

@@ -182,6 +182,47 @@ def test_queued_work_keeps_what_it_uses(rig: Rig) -> None:
     assert rig.stream.pending == ()
 
 
+@pytest.mark.parametrize("end", ["close", "drop"])
+@pytest.mark.parametrize("kind", ["run", "frame", "fence", "binding"])
+def test_what_repeats_keeps_what_it_queued(rig: Rig, kind: str, end: str) -> None:
+    """Until the work is seen to be done, whether the object is closed or merely dropped."""
+    tensors = {"input": rig.x}, {"output": rig.y}
+    blocked = rig.importer.import_semaphore(rig.counter.fd)
+    binding = rig.session.io_binding()
+    binding.bind_input("input", rig.x)
+    binding.bind_output("output", rig.y)
+    made: Any
+    if kind == "frame":
+        made = rig.session.frame(*tensors, stream=rig.stream, wait=blocked, signal=blocked)
+        made(1, 2)
+    else:
+        blocked.wait(rig.stream, 1)
+        if kind == "fence":
+            made = blocked.on(rig.stream)
+            made.wait(1)
+        elif kind == "run":
+            made = rig.session.prepare(*tensors, stream=rig.stream, synchronize=False)
+            made()
+        else:
+            made = binding.prepare(stream=rig.stream, synchronize=False)
+            made()
+        blocked.signal(rig.stream, 2)
+    node = made._node
+    users = len(rig.stream._node.users)
+    if end == "close":
+        made.close()
+    del made
+    gc.collect()
+    assert node.label in rig.stream.pending and len(rig.stream._node.users) == users
+    with pytest.raises(InUseError, match="its work may still use|run of session"):
+        rig.stream.close()
+    rig.counter.signal(1)
+    rig.semaphore.wait_on_host(2, 10)
+    assert rig.stream.pending == () and node.references == 0
+    binding.close()
+    blocked.close()
+
+
 def test_the_program_may_say_that_work_is_done(rig: Rig) -> None:
     rig.session.run({"input": rig.x}, {"output": rig.y}, stream=rig.stream, synchronize=False)
     assert rig.stream.pending

@@ -55,11 +55,16 @@ _WORDS: dict[str, Any] = {
     "wchar_t": ctypes.c_wchar,
 }
 _TEXTS = frozenset({"text", "path"})
-_CDECL: int = ctypes._FUNCFLAG_CDECL  # type: ignore[attr-defined]
-_API_CALL: int = getattr(ctypes, "_FUNCFLAG_STDCALL", _CDECL)
+# For functions of the C convention ctypes takes more arguments than were declared, and for those of
+# ``__stdcall`` it does not.  The two conventions are one everywhere but on 32-bit Windows.
+_STDCALL: int = getattr(ctypes, "_FUNCFLAG_STDCALL", 0)
+_C_CALL: int = _STDCALL
+if os.name == "nt" and ctypes.sizeof(ctypes.c_void_p) == 4:
+    _C_CALL = ctypes._FUNCFLAG_CDECL  # type: ignore[attr-defined]
+_API_CALL = _STDCALL
 """``ORT_API_CALL``: ``__stdcall`` on Windows, the C convention elsewhere."""
 _Simple: Any = ctypes._SimpleCData
-_FunctionPointer: Any = ctypes._CFuncPtr  # type: ignore[attr-defined]
+FunctionPointer: Any = ctypes._CFuncPtr  # type: ignore[attr-defined]
 
 # Two threads that made one type at the same time would have two that do not fit each other.
 _making = RLock()
@@ -264,14 +269,14 @@ def function(library: Library, name: str, since: int, signature: Signature, addr
     else:
         result = result_type(signature.result)
     attributes = {
-        "_flags_": _API_CALL if signature.api_call else _CDECL,
+        "_flags_": _API_CALL if signature.api_call else _C_CALL,
         "_argtypes_": tuple(map(parameter_type, signature.params)),
         "_restype_": result,
         "__doc__": documentation(name, since, signature),
         "__name__": name,
         "__module__": __package__,
     }
-    return type(name.rpartition(".")[2], (_FunctionPointer,), attributes)(address)
+    return type(name.rpartition(".")[2], (FunctionPointer,), attributes)(address)
 
 
 def callback_type(name: str, signature: Signature) -> Any:
@@ -284,12 +289,12 @@ def callback_type(name: str, signature: Signature) -> Any:
     if word != "void":
         result = ctypes.c_void_p if _is_pointer(word) else storage_type(word)
     attributes = {
-        "_flags_": _API_CALL if signature.api_call else _CDECL,
+        "_flags_": _API_CALL if signature.api_call else _C_CALL,
         "_argtypes_": tuple(map(storage_type, signature.params)),
         "_restype_": result,
         "__module__": __package__,
     }
-    return type(name, (_FunctionPointer,), attributes)
+    return type(name, (FunctionPointer,), attributes)
 
 
 def _is_pointer(word: str) -> bool:

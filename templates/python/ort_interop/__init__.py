@@ -10,9 +10,11 @@
     lib.api.CreateSessionOptions(options)
 
 Handles are instances of their own types, reached with ``pointer.contents``; a status becomes an
-exception; a slot that the negotiated version lacks raises :class:`NotSupportedByHost`.  Variables
-that ONNX Runtime writes to are passed themselves (ctypes takes their address); a call that fails
-leaves them as they were.  Names are made when they are first used, so that importing costs little.
+exception; a slot that the negotiated version lacks raises :class:`NotSupportedByHost`.  Arguments
+are given by position: their number and their types are checked, but ctypes ignores keywords.
+Variables that ONNX Runtime writes to are passed themselves (ctypes takes their address); a call that
+fails leaves them as they were.  Names are made when they are first used, so that importing costs
+little.
 """
 
 _PLACES = {

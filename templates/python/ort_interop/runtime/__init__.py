@@ -37,7 +37,7 @@ from ._errors import (
     WouldBlockError,
     WrongDeviceError,
 )
-from ._interop import Importer, Memory, Semaphore, Stream
+from ._interop import Importer, Memory, Semaphore, Stream, StreamSemaphore
 from ._observer import Observer
 from ._runtime import EpLibrary, Logger, Runtime
 from ._session import BoundRun, Frame, IoBinding, NodeInfo, PreparedRun, Session, ValueInfo
@@ -68,6 +68,7 @@ __all__ = [
     "Session",
     "Stream",
     "StreamError",
+    "StreamSemaphore",
     "Tensor",
     "TransferPath",
     "ValueInfo",

@@ -9,12 +9,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from .._types import get
 from ._elements import element
 from ._errors import ClosedError, DescriptorError, InUseError, WrongDeviceError
-from ._native import borrows, create, node_of, supported
+from ._native import borrows, bound, create, node_of, supported
 from ._node import Node, Resource, before_close, drop, entered, hold, inside
 from ._observer import HostSemaphore, Observer, Waiters
 from ._tensor import Tensor
@@ -245,11 +246,18 @@ class Semaphore(_Enqueuing):
         self._watched = weakref.ref(observer) if observer is not None else _nobody
         self._own(node, handle)
 
+    @entered
+    def on(self, stream: Stream) -> StreamSemaphore:
+        """The semaphore with one stream, for loops: checked and converted once."""
+        return StreamSemaphore(self, stream)
+
     def wait(self, stream: Stream, value: int) -> None:
         """Make later work of the stream wait until the semaphore has reached a value."""
         importer = self.importer
         if stream._fits is not importer:
             stream._fit(self)
+        if not 0 <= value <= _SIZE_MAX:
+            raise Value.problem(value)
         calls = stream._calls
         calls.append(None)
         try:
@@ -264,6 +272,8 @@ class Semaphore(_Enqueuing):
         importer = self.importer
         if stream._fits is not importer:
             stream._fit(self)
+        if not 0 <= value <= _SIZE_MAX:
+            raise Value.problem(value)
         calls = stream._calls
         calls.append(None)
         try:
@@ -297,6 +307,10 @@ class Semaphore(_Enqueuing):
         assert self._waiters is not None
         await self._waiters.reached(value)
 
+    def _observed(self) -> tuple[int, Callable[[], Observer | None]]:
+        """The observer's identity, 0 without one, and how to reach it as long as it exists."""
+        return id(self.observer) if self.observer is not None else 0, self._watched
+
     def _observer(self) -> Observer:
         self._handle  # noqa: B018 - raises when closed
         if self.observer is None:
@@ -311,6 +325,191 @@ class Semaphore(_Enqueuing):
             self._waiters.close(ClosedError(f"{self._node.label} was closed"))
 
 
+class Value:
+    """A native variable for the value of a semaphore, which a repeated call is given again.
+
+    Writing to ``view[0]`` checks the value, which ctypes would not.
+    """
+
+    __slots__ = ("native", "view")
+
+    def __init__(self) -> None:
+        self.native = ctypes.c_uint64()
+        self.view = memoryview(self.native).cast("B").cast("Q")
+
+    @staticmethod
+    def problem(*values: int) -> ValueError:
+        """What to raise where a value was refused."""
+        given = " and ".join(map(str, values))
+        return ValueError(f"the semaphore's value must be within 0 and {_SIZE_MAX}, not {given}")
+
+
+class Progress:
+    """How far a stream is: numbers for what is queued, and up to which of them all is done."""
+
+    __slots__ = ("done", "mutex", "next", "works")
+
+    next: Callable[[], int]
+
+    def __init__(self) -> None:
+        self.mutex = threading.Lock()
+        self.next = count(1).__next__
+        self.done = 0
+        self.works: dict[Work, None] = {}
+
+
+class Work:
+    """What a prepared object has queued on a stream, without a lock for each time.
+
+    ``number`` is that of its last work; only calls that are alone in their object write it.
+    """
+
+    __slots__ = ("ended", "node", "number", "others", "progress")
+
+    def __init__(self, progress: Progress, node: Node) -> None:
+        self.progress = progress
+        self.node = node
+        self.number = 0
+        self.others = 0
+        self.ended = False
+        hold(node)
+        progress.works[self] = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the work may not be done yet."""
+        return max(self.number, self.others) > self.progress.done
+
+    def note(self, number: int, alone: bool) -> None:
+        """Work with that number has been queued."""
+        if alone:
+            self.number = number
+        else:
+            self.beside(number)
+
+    def beside(self, number: int) -> None:
+        """The same from calls that are not alone, which may come here in any order."""
+        with self.progress.mutex:
+            self.others = max(self.others, number)
+
+    def end(self) -> None:
+        """Nothing more will be queued; callable from finalizers."""
+        self.ended = True
+        self.settle()
+
+    def settle(self) -> None:
+        """Let go of the node if nothing is queued nor will be."""
+        # Of several threads that find the same, one takes the entry.
+        if self.ended and not self.pending and self.progress.works.pop(self, self) is None:
+            drop(self.node)
+
+
+class Working(Resource):
+    """An object that queues work on a stream again and again."""
+
+    __slots__ = ("_next", "_work")
+
+    _next: Callable[[], int]
+    _work: Any
+
+    def _own(self, node: Node, handle: Any = None) -> None:
+        self._work = None
+        super()._own(node, handle)
+
+    def _works_on(self, stream: Stream) -> None:
+        """Keep the node in use by what has been queued, from now on."""
+        self._next = stream._next
+        self._work = Work(stream._progress, self._node)
+        self._finalizer.detach()
+        self._finalizer = weakref.finalize(self, _end, self._work)
+        self._finalizer.atexit = False
+
+    def _closing(self) -> None:
+        if self._work is not None:
+            self._work.end()
+
+
+def _end(work: Work) -> None:
+    """An object that worked on a stream is gone."""
+    work.end()
+    drop(work.node)
+
+
+class StreamSemaphore(Working):
+    """A semaphore with a stream; from :meth:`Semaphore.on`.
+
+    What :meth:`Semaphore.wait` and :meth:`Semaphore.signal` do for any stream costs less here.
+    """
+
+    __slots__ = (
+        "_key",
+        "_observed",
+        "_signal",
+        "_signals",
+        "_value",
+        "_wait",
+        "semaphore",
+        "stream",
+    )
+
+    def __init__(self, semaphore: Semaphore, stream: Stream) -> None:
+        stream._fit(semaphore)
+        self.semaphore = semaphore
+        self.stream = stream
+        importer = semaphore.importer
+        with inside(stream, importer):
+            native = importer._handle, semaphore._handle, stream._handle
+            label = f"{semaphore._node.label} on {stream._node.label}"
+            needs = [semaphore._node, stream._node, importer._node]
+            self._own(Node("", label, needs, None), native)
+        self._wait = bound(importer._wait, *native)
+        self._signal = bound(importer._signal, *native)
+        self._value = Value()
+        self._signals = stream._signals
+        self._key, self._observed = semaphore._observed()
+        self._works_on(stream)
+
+    def wait(self, value: int) -> None:
+        """Make later work of the stream wait until the semaphore has reached a value."""
+        calls = self._calls
+        calls.append(None)
+        try:
+            self._handle  # noqa: B018 - raises when closed
+            alone = len(calls) == 1
+            variable = self._value if alone else Value()
+            try:
+                variable.view[0] = value
+            except ValueError:
+                raise Value.problem(value) from None
+            self._wait(variable.native)
+            if _WAIT_BORROWS:
+                self._work.note(self._next(), alone)
+        finally:
+            calls.pop()
+
+    def signal(self, value: int) -> None:
+        """Set the semaphore to a value once the stream's earlier work is done."""
+        calls = self._calls
+        calls.append(None)
+        try:
+            self._handle  # noqa: B018 - raises when closed
+            alone = len(calls) == 1
+            variable = self._value if alone else Value()
+            try:
+                variable.view[0] = value
+            except ValueError:
+                raise Value.problem(value) from None
+            # Numbered first: what another thread queues meanwhile may come after the signal.
+            number = self._next()
+            self._signal(variable.native)
+            if _SIGNAL_BORROWS:
+                self._work.note(number, alone)
+            if self._key:
+                self._signals[self._key] = self._observed, value, number
+        finally:
+            calls.pop()
+
+
 class Stream(Resource):
     """A device's stream: work on it runs in order, beside the host.
 
@@ -319,17 +518,19 @@ class Stream(Resource):
     is seen to have reached its value, or :meth:`assume_idle` says so.
     """
 
-    __slots__ = ("_fits", "_mutex", "_number", "_signals", "_used", "device")
+    __slots__ = ("_fits", "_mutex", "_next", "_progress", "_signals", "_used", "device")
 
     def __init__(self, device: Device, node: Node, handle: Any) -> None:
         self.device = device
-        self._mutex = threading.Lock()
-        self._number = 0
+        self._progress = Progress()
+        self._mutex = self._progress.mutex
+        # Numbers what is queued; all that has a smaller number was queued before.
+        self._next = self._progress.next
         self._used: dict[Node, int] = {}
         self._fits: Importer | None = None
         self._signals: dict[int, tuple[Callable[[], Observer | None], int, int]] = {}
         self._own(node, handle)
-        weakref.finalize(self, _let_go, self._used).atexit = False
+        weakref.finalize(self, _let_go, self._used, self._progress.works).atexit = False
         _streams.add(self)
 
     @property
@@ -343,17 +544,17 @@ class Stream(Resource):
     def pending(self) -> tuple[str, ...]:
         """What queued work may still use, as far as the layer can tell."""
         self._look()
-        with self._mutex:
-            return tuple(node.label for node in self._used)
+        return tuple(node.label for node in self._using())
 
     def assume_idle(self) -> None:
         """Tell the layer that all work queued so far is done, as another API's fence has shown."""
-        self._done(self._number)
+        self._done(self._next())
 
-    def _next(self) -> int:
+    def _using(self) -> list[Node]:
+        """The nodes that queued work may still use."""
         with self._mutex:
-            self._number += 1
-            return self._number
+            used = list(self._used)
+        return used + [work.node for work in list(self._progress.works) if work.pending]
 
     def _queued(self, node: Node, number: int = 0) -> int:
         """Work that uses a node has been queued; gives it a number if it has none, and returns it.
@@ -362,8 +563,7 @@ class Stream(Resource):
         """
         used = self._used
         with self._mutex:
-            if not number:
-                number = self._number = self._number + 1
+            number = number or self._next()
             known = used.get(node)
             if known is not None:
                 if known < number:
@@ -403,17 +603,20 @@ class Stream(Resource):
 
     def _done(self, number: int) -> None:
         with self._mutex:
+            self._progress.done = max(self._progress.done, number)
             over = [node for node, queued in self._used.items() if queued <= number]
             for node in over:
                 del self._used[node]
         for node in over:
             drop(node)
+        for work in list(self._progress.works):
+            work.settle()
 
     def _close(self, strict: bool) -> None:
         if not self.closed:
             self._look()
-            if strict and self._used:
-                users = self.pending
+            users = self.pending if strict else ()
+            if users:
                 raise InUseError(
                     f"{self._node.label} cannot be closed: its work may still use "
                     f"{', '.join(users)}; wait for a semaphore that it signals, or call "
@@ -422,13 +625,15 @@ class Stream(Resource):
                 )
         super()._close(strict)
         if self.closed:
-            self._done(self._number)
+            self._done(self._next())
 
 
-def _let_go(used: dict[Node, int]) -> None:
+def _let_go(used: dict[Node, int], works: dict[Work, None]) -> None:
     """The stream is gone, and with it what its work used."""
     while used:
         drop(used.popitem()[0])
+    while works:
+        drop(works.popitem()[0].node)
 
 
 def streams_with(node: Node) -> list[Stream]:
@@ -436,14 +641,14 @@ def streams_with(node: Node) -> list[Stream]:
     found = []
     for stream in list(_streams):
         stream._look()
-        if any(used is node or node in used.needs for used in list(stream._used)):
+        if any(used is node or node in used.needs for used in stream._using()):
             found.append(stream)
     return found
 
 
 def _look_at_all() -> None:
     for stream in list(_streams):
-        if stream._signals:
+        if stream._signals or stream._progress.works:
             stream._look()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .._abi import ERRORS
 from .._errors import OrtError
 from .._library import Library
-from .._types import Signature, get
+from .._types import FunctionPointer, Signature, get
 from ._node import Node
 from ._semantics import ALSO_REFUSED, BORROWS, CREATES, NEEDS, RELEASED_BY, UNSUPPORTED
 
@@ -21,6 +21,23 @@ def function(library: Library, slot: str) -> Callable[..., Any]:
     tables = {"OrtApi": "api", "OrtInteropApi": "interop_api"}
     found: Callable[..., Any] = getattr(getattr(library, tables[table]), name)
     return found
+
+
+def bound(call: Any, *arguments: Any) -> Any:
+    """A callable of the bindings with its first arguments converted and checked once.
+
+    The others are given to each call as ctypes variables of their exact types, unchecked: this is
+    for calls that are repeated, whose arguments cost more than the call itself.
+    """
+    kind: Any = type(call)
+    bare = kind.__dict__.get("_bare_")
+    if bare is None:
+        # Without argument types, ctypes takes what it is given and runs no conversion.
+        attributes = {"_flags_": kind._flags_, "_restype_": call.restype, "__name__": kind.__name__}
+        address = ctypes.cast(call, ctypes.c_void_p).value
+        bare = kind._bare_ = type(kind.__name__, (FunctionPointer,), attributes)(address)
+    given = zip(call.argtypes, arguments, strict=False)
+    return partial(bare, *(expected.from_param(argument) for expected, argument in given))
 
 
 def signature(slot: str) -> Signature:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .._loading import ortchar
@@ -13,7 +12,8 @@ from .._types import get
 from ._device import CPU_EP
 from ._elements import Element, element
 from ._errors import MisuseError, StreamError, WouldBlockError, WrongDeviceError
-from ._native import create, node_of, text, texts
+from ._interop import Value, Working, streams_with
+from ._native import bound, create, node_of, text, texts
 from ._node import Resource, drop, entered, inside, lean, unlean
 from ._tensor import Tensor, copy
 
@@ -416,13 +416,13 @@ def _same(one: MemoryInfo | None, other: MemoryInfo) -> bool:
     return one is not None and one[1:] == other[1:]
 
 
-class PreparedRun(Resource):
+class PreparedRun(Working):
     """A run with its tensors and its stream, checked once; from :meth:`Session.prepare`.
 
     Calling it runs the model.  It keeps its tensors in use until it is closed.
     """
 
-    __slots__ = ("_invoke", "_made", "_outputs", "_queued", "_stream", "session")
+    __slots__ = ("_invoke", "_made", "_outputs", "_stream", "session")
 
     _invoke: Callable[..., None]
 
@@ -442,28 +442,21 @@ class PreparedRun(Resource):
         given = {name: tensor for name, tensor in targets.items() if tensor is not None}
         values = [*inputs.values(), *given.values()]
         own = _options(self, session, stream, synchronize)
+        self._outputs = given
+        self._made = [] if len(given) == len(targets) else list(targets)
+        self._stream = stream
         try:
             lean(self._node, [session._node, *(tensor._node for tensor in values)])
-            invoke: Callable[..., None] = partial(
-                session._run,
-                session._handle,
-                own,
-                texts(inputs),
-                _array(inputs.values()),
-                len(inputs),
-                texts(targets),
-                len(targets),
-            )
+            arguments = [session._handle, own, texts(inputs), _array(inputs.values()), len(inputs)]
+            arguments += [texts(targets), len(targets)]
+            if not self._made:
+                arguments.append(_array(given.values()))
+            self._invoke = bound(session._run, *arguments)
+            if stream is not None and not synchronize:
+                self._works_on(stream)
         except BaseException:
             self._close(strict=False)
             raise
-        self._outputs = given
-        self._made = [] if len(given) == len(targets) else list(targets)
-        if not self._made:
-            invoke = partial(invoke, _array(given.values()))
-        self._invoke = invoke
-        self._stream = stream
-        self._queued = stream is not None and not synchronize
 
     def __call__(self) -> dict[str, Tensor]:
         """Run the model once; returns the outputs by name."""
@@ -471,21 +464,21 @@ class PreparedRun(Resource):
         calls.append(None)
         try:
             self._handle  # noqa: B018 - raises when closed
-            if self._queued:
-                self._invoke()
+            if self._work is not None:
+                try:
+                    self._invoke()
+                finally:
+                    # Also after a failure: part of the work may have been queued.
+                    self._work.note(self._next(), len(calls) == 1)
                 return self._outputs
             stream = self._stream
-            number = stream._number if stream is not None else 0
+            number = stream._next() if stream is not None else 0
             outputs = self._make() if self._made else self._plain()
             if stream is not None:
                 # A run that synchronizes leaves nothing before it undone.
                 stream._done(number)
             return outputs
         finally:
-            if self._queued:
-                # Also after a failure: part of the work may have been queued.
-                assert self._stream is not None
-                self._stream._queued(self._node)
             calls.pop()
 
     def _plain(self) -> dict[str, Tensor]:
@@ -579,7 +572,7 @@ def _array(tensors: Iterable[Tensor | None]) -> Any:
 class Frame(PreparedRun):
     """Wait, run and signal in one call; from :meth:`Session.frame`."""
 
-    __slots__ = ("_enter", "_key", "_observed", "_signal", "_signals", "_wait")
+    __slots__ = ("_key", "_observed", "_signal", "_signals", "_values", "_wait")
 
     def __init__(
         self,
@@ -596,25 +589,37 @@ class Frame(PreparedRun):
         before, after = wait.importer, signal.importer
         used = [stream, wait, signal, before, after]
         lean(self._node, [resource._node for resource in used])
-        self._wait = partial(before._wait, before._handle, wait._handle, stream._handle)
-        self._signal = partial(after._signal, after._handle, signal._handle, stream._handle)
-        self._enter = stream._queued
+        self._wait = bound(before._wait, before._handle, wait._handle, stream._handle)
+        self._signal = bound(after._signal, after._handle, signal._handle, stream._handle)
+        self._values = Value(), Value()
         self._signals = stream._signals
-        self._observed = signal._watched
-        self._key = id(signal.observer) if signal.observer is not None else 0
+        self._key, self._observed = signal._observed()
 
     def __call__(self, wait: int, signal: int) -> dict[str, Tensor]:  # type: ignore[override]
         """Queue: wait for a value, run, signal a value.  Returns the outputs, not yet written."""
+        # What a frame costs on the host is this: no calls and no checks that could be made before.
         calls = self._calls
         calls.append(None)
         try:
             self._handle  # noqa: B018 - raises when closed
+            alone = len(calls) == 1
+            before, after = self._values if alone else (Value(), Value())
+            # Both before anything is queued: a value may be none.
             try:
-                self._wait(wait)
+                before.view[0] = wait
+                after.view[0] = signal
+            except ValueError:
+                raise Value.problem(wait, signal) from None
+            try:
+                self._wait(before.native)
                 self._invoke()
             finally:
-                number = self._enter(self._node)
-            self._signal(signal)
+                number = self._next()
+                if alone:
+                    self._work.number = number
+                else:
+                    self._work.beside(number)
+            self._signal(after.native)
             if self._key:
                 self._signals[self._key] = self._observed, signal, number
             return self._outputs
@@ -704,8 +709,6 @@ class IoBinding(Resource):
             lean(self._node, [tensor._node])
             self._bound[side, name] = tensor
         if old is not None and old not in self._bound.values():
-            from ._interop import streams_with
-
             for stream in streams_with(self._node):
                 stream._queued(old._node)
             unlean(self._node, old._node)
@@ -764,20 +767,21 @@ class IoBinding(Resource):
         super()._close(strict)
 
 
-class BoundRun(Resource):
+class BoundRun(Working):
     """A run of a binding; from :meth:`IoBinding.prepare`."""
 
-    __slots__ = ("_host", "_invoke", "_queued", "_stream")
+    __slots__ = ("_host", "_invoke", "_stream")
 
     def __init__(self, binding: IoBinding, stream: Stream | None, synchronize: bool) -> None:
         session = binding.session
         own = _options(self, session, stream, synchronize)
         lean(self._node, [binding._node])
         api = session.runtime.library.api
-        self._invoke = partial(api.RunWithBinding, session._handle, own, binding._handle)
+        self._invoke = bound(api.RunWithBinding, session._handle, own, binding._handle)
         self._stream = stream
-        self._queued = stream is not None and not synchronize
         self._host = binding._host
+        if stream is not None and not synchronize:
+            self._works_on(stream)
 
     def __call__(self) -> None:
         """Run the model once."""
@@ -785,17 +789,20 @@ class BoundRun(Resource):
         calls.append(None)
         try:
             self._handle  # noqa: B018 - raises when closed
+            if self._work is not None:
+                if self._host:
+                    _check_targets(dict.fromkeys(self._host))
+                try:
+                    self._invoke()
+                finally:
+                    self._work.note(self._next(), len(calls) == 1)
+                return
             stream = self._stream
-            if self._queued and self._host:
-                _check_targets(dict.fromkeys(self._host))
-            number = stream._number if stream is not None else 0
+            number = stream._next() if stream is not None else 0
             self._invoke()
-            if stream is not None and not self._queued:
+            if stream is not None:
                 stream._done(number)
         finally:
-            if self._queued:
-                assert self._stream is not None
-                self._stream._queued(self._node)
             calls.pop()
 
 
