@@ -11,8 +11,11 @@ from ep_build import run
 from ort_interop_gen.cli.main import main
 from ort_interop_gen.cli.scaffold import BACKENDS
 from ort_interop_gen.render.scaffold import names_for
+from test_host_ep_windows import MINGW, windows_ort
 
 pytestmark = pytest.mark.long
+
+WINDOWS_RELEASES = ("1.26.0", "1.32.0")
 
 Need = Callable[[str], str]
 Ort = Callable[[str], Path]
@@ -61,6 +64,8 @@ def test_names(name: str, prefix: str) -> None:
         ("Con", "Windows cannot have a file"),
         ("LPT1", "Windows cannot have a file"),
         ("Host", "leads to 'host_"),
+        ("Test", "the project's build has another target 'test'"),
+        ("LoadTest", "the project's build has another target 'load_test'"),
     ],
 )
 def test_refused_names(tmp_path: Path, capsys: Capture, name: str, message: str) -> None:
@@ -158,17 +163,39 @@ def test_project(
     assert {s for s in symbols if "Ep" in s} == {"CreateEpFactories", "ReleaseEpFactory"}
 
 
+@pytest.fixture(scope="module")
+def wine_prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wine's own folder; making one takes seconds."""
+    return tmp_path_factory.mktemp("wine")
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_windows_preset(tmp_path: Path, need_tool: Need, backend: str) -> None:
-    """The cross-build makes the DLL and the tests without a warning."""
-    need_tool("x86_64-w64-mingw32-gcc")
-    cmake = need_tool("cmake")
+def test_windows_preset(tmp_path: Path, need_tool: Need, wine_prefix: Path, backend: str) -> None:
+    """The cross-build makes the DLL without a warning; under Wine it passes its tests, and loads.
+
+    The driver's mock is found before any of Wine's own, and the EP's nodes run on it.
+    """
+    need_tool(MINGW)
+    need_tool("wine")
+    cmake, ctest = need_tool("cmake"), need_tool("ctest")
     out = tmp_path / "project"
     assert scaffold(out, backend=backend) == 0
     run([cmake, "--preset", "windows-cross", "-DACME_NPU_WARNINGS_AS_ERRORS=ON"], cwd=out)
     run([cmake, "--build", "--preset", "windows-cross", "--parallel", "2"], cwd=out)
     assert (out / "build" / "windows-cross" / "acme_npu.dll").is_file()
-    assert (out / "build" / "windows-cross" / "driver_test.exe").is_file()
+    for release in WINDOWS_RELEASES:
+        ran = run(
+            [ctest, "--preset", "windows-cross", "--verbose"],
+            cwd=out,
+            ORT_LIBRARY=f"Z:{windows_ort(release)}",
+            WINEPREFIX=str(wine_prefix),
+            WINEDEBUG="-all",
+            LC_ALL="C.UTF-8",
+        )
+        assert "100% tests passed, 0 tests failed out of 2" in ran, ran
+        assert "Skipped" not in ran
+        assert re.search(rf"wine\w*\W+{re.escape(str(out))}.*load_test\.exe", ran), ran
+        assert len(re.findall(r"^\d+: passed\s*$", ran, re.MULTILINE)) == 2, ran
 
 
 def test_load_is_skipped_without_a_library(tmp_path: Path, need_tool: Need) -> None:

@@ -49,6 +49,13 @@ WINDOWS_DEVICES = frozenset(
 )
 """File names that Windows keeps to itself, whatever their suffix."""
 
+_TARGETS = """
+    all clean depend driver_test edit_cache help install list_install_components load_test
+    mock_driver package package_source preinstall rebuild_cache test
+"""
+BUILD_TARGETS = frozenset(_TARGETS.split())
+"""Targets of the project's builds, CMake's own among them."""
+
 _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
 _FILE = re.compile(r'"(ep_\w+)(?=\.[ch]")')
 _OURS = re.compile(r"\b(?:ep_[a-z0-9_]\w*|Ep[A-Z]\w*|EP_[A-Z0-9]\w*)\b")
@@ -99,6 +106,10 @@ def names_for(name: str) -> Names:
         if word in WINDOWS_DEVICES:
             raise render_error(
                 f"'{name}': Windows cannot have a file '{word}'", "choose another name"
+            )
+        if word in BUILD_TARGETS:
+            raise render_error(
+                f"'{name}': the project's build has another target '{word}'", "choose another name"
             )
     return Names(name, prefix)
 
