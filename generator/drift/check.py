@@ -68,9 +68,15 @@ def run_check(
     compared = min(release, model.newest)
     spec = model.at(compared)
     # Imported here, because the compiler can start before.
-    from .compare import compare
+    from .compare import compare, compare_view
 
-    findings = merged((r.view, compare(spec, r.abi, r.unreadable)) for r in results)
+    first = results[0]
+    found = [(first.view, compare(spec, first.abi, first.unreadable))]
+    for r in results[1:]:
+        same = r.abi.structs is first.abi.structs
+        findings_of = compare_view(spec, r.abi) if same else compare(spec, r.abi, r.unreadable)
+        found.append((r.view, findings_of))
+    findings = merged(found)
     names = " and ".join(r.view for r in results)
     if findings:
         message = (

@@ -41,7 +41,9 @@ from ..spec.model import STATUS, STATUS_SAL, Model, Source, header_at, param_tex
 from ..spec.problems import Problem, SpecErrors
 from ..spec.schema import Element, FunctionSpec, ParamSpec, SlotSpec
 from ..spec.yamlfile import Path_
-from .compare import VERSION_FIELDS, compare, may_grow, renamed_constant
+from .compare import compare
+from .compare.enums import renamed_constant
+from .compare.structs import VERSION_FIELDS, may_grow
 from .finding import Finding
 
 REVIEW = "# review: "
