@@ -1,11 +1,12 @@
 /*
  * The frame loop in C: wait, Run on a stream with tensors made before, signal.
  *
- * frame_loop ORT_LIBRARY EP_LIBRARY FRAMES ROUNDS EVERY SIZE...
+ * frame_loop ORT_LIBRARY EP_LIBRARY MODEL queued|finished FRAMES ROUNDS EVERY SIZE...
  *
- * runs on tensors of those sizes and prints, a line for each round of FRAMES frames, the nanoseconds
- * of a frame: those that passed, and those that the processor spent on the host's thread. The host
- * waits for the stream after EVERY frames, so that its queue stays short.
+ * runs the model on tensors of those sizes and prints, a line for each round of FRAMES frames, the
+ * nanoseconds of a frame: those that passed, and those that the processor spent on the host's thread.
+ * Run returns once its work is queued, or finished. The host waits for the stream after EVERY frames,
+ * so that its queue stays short.
  */
 #include <fcntl.h>
 #include <time.h>
@@ -13,10 +14,12 @@
 
 #include "client.h"
 
+#define SIZES 8 /* The first argument that is a size. */
 #define MAX_RANK 4
 #define PAGE 4096
 
-static const char* const IDENTITY[] = {"Identity"};
+static const char* const INPUT[] = {"input"};
+static const char* const OUTPUT[] = {"output"};
 
 static double now_ns(clockid_t clock) {
   struct timespec now;
@@ -24,16 +27,31 @@ static double now_ns(clockid_t clock) {
   return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
+static OrtSession* session_of(const Client* client, const char* model) {
+  const OrtApi* api = client->api;
+  OrtSessionOptions* options = NULL;
+  OrtSession* session = NULL;
+  OK(client, api->CreateSessionOptions(&options));
+  OK(client, api->SetSessionGraphOptimizationLevel(options, ORT_DISABLE_ALL));
+  OK(client, api->SetIntraOpNumThreads(options, 1));
+  OK(client, api->SessionOptionsAppendExecutionProvider_V2(options, client->env, &client->device, 1,
+                                                           NULL, NULL, 0));
+  OK(client, api->CreateSession(client->env, model, options, &session));
+  api->ReleaseSessionOptions(options);
+  return session;
+}
+
 int main(int argc, char** argv) {
-  CHECK(argc > 6 && argc <= 6 + MAX_RANK);
-  uint64_t frames = strtoull(argv[3], NULL, 10);
-  uint64_t rounds = strtoull(argv[4], NULL, 10);
-  uint64_t every = strtoull(argv[5], NULL, 10);
+  CHECK(argc > SIZES && argc <= SIZES + MAX_RANK);
+  bool synchronize = strcmp(argv[4], "finished") == 0;
+  uint64_t frames = strtoull(argv[5], NULL, 10);
+  uint64_t rounds = strtoull(argv[6], NULL, 10);
+  uint64_t every = strtoull(argv[7], NULL, 10);
   int64_t shape[MAX_RANK];
-  size_t rank = (size_t)argc - 6;
+  size_t rank = (size_t)argc - SIZES;
   size_t half = sizeof(float);
   for (size_t at = 0; at < rank; ++at) {
-    shape[at] = strtoll(argv[6 + at], NULL, 10);
+    shape[at] = strtoll(argv[SIZES + at], NULL, 10);
     half *= (size_t)shape[at];
   }
   half = (half + PAGE - 1) / PAGE * PAGE;
@@ -53,9 +71,8 @@ int main(int argc, char** argv) {
                               rank, half);
   OrtSyncStream* stream = NULL;
   OK(&client, client.api->CreateSyncStreamForEpDevice(client.device, NULL, &stream));
-  OrtSession* session =
-      client_session(&client, IDENTITY, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, shape, rank);
-  OrtRunOptions* options = client_run_options(&client, stream, false);
+  OrtSession* session = session_of(&client, argv[3]);
+  OrtRunOptions* options = client_run_options(&client, stream, synchronize);
 
   uint64_t i = 1;
   for (uint64_t round = 0; round < rounds; ++round) {
@@ -64,7 +81,8 @@ int main(int argc, char** argv) {
     double used = now_ns(CLOCK_THREAD_CPUTIME_ID);
     for (; i < end; ++i) {
       OK(&client, interop->WaitSemaphore(importer, semaphore, stream, i - 1));
-      client_run(&client, session, options, x, &y);
+      OK(&client,
+         client.api->Run(session, options, INPUT, (const OrtValue* const*)&x, 1, OUTPUT, 1, &y));
       OK(&client, interop->SignalSemaphore(importer, semaphore, stream, i));
       if (i % every == 0 || i + 1 == end) {
         CHECK(ort_interop_host_wait(shared, i, -1) == 0);

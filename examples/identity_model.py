@@ -20,23 +20,27 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+def number(field: int, content: int) -> bytes:
+    """An integer field."""
+    return _varint(field << 3) + _varint(content)
 
 
-def _message(field: int, *parts: bytes) -> bytes:
+def message(field: int, *parts: bytes) -> bytes:
+    """A field that holds other fields, or bytes."""
     body = b"".join(parts)
     return _varint(field << 3 | 2) + _varint(len(body)) + body
 
 
-def _text(field: int, text: str) -> bytes:
-    return _message(field, text.encode())
+def text(field: int, content: str) -> bytes:
+    """A text field."""
+    return message(field, content.encode())
 
 
-def _value(field: int, name: str, element_type: int, shape: Sequence[int]) -> bytes:
-    dimensions = (_message(1, _number(1, size)) for size in shape)
-    tensor = _message(1, _number(1, element_type), _message(2, *dimensions))
-    return _message(field, _text(1, name), _message(2, tensor))
+def value(field: int, name: str, element_type: int, shape: Sequence[int]) -> bytes:
+    """An input or output of a graph."""
+    dimensions = (message(1, number(1, size)) for size in shape)
+    tensor = message(1, number(1, element_type), message(2, *dimensions))
+    return message(field, text(1, name), message(2, tensor))
 
 
 def identity_model(
@@ -45,16 +49,14 @@ def identity_model(
     """The bytes of a model that passes ``input`` through one-input operators to ``output``."""
     names = ["input", *(f"middle_{at}" for at in range(len(operators) - 1)), "output"]
     nodes = (
-        _message(
-            1, _text(1, names[at]), _text(2, names[at + 1]), _text(3, f"n{at}"), _text(4, kind)
-        )
+        message(1, text(1, names[at]), text(2, names[at + 1]), text(3, f"n{at}"), text(4, kind))
         for at, kind in enumerate(operators)
     )
-    graph = _message(
+    graph = message(
         7,
         *nodes,
-        _text(2, "identity"),
-        _value(11, "input", element_type, shape),
-        _value(12, "output", element_type, shape),
+        text(2, "identity"),
+        value(11, "input", element_type, shape),
+        value(12, "output", element_type, shape),
     )
-    return _number(1, 8) + graph + _message(8, _text(1, ""), _number(2, 17))
+    return number(1, 8) + graph + message(8, text(1, ""), number(2, 17))

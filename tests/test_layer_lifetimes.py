@@ -214,7 +214,7 @@ def test_what_repeats_keeps_what_it_queued(rig: Rig, kind: str, end: str) -> Non
     del made
     gc.collect()
     assert node.label in rig.stream.pending and len(rig.stream._node.users) == users
-    with pytest.raises(InUseError, match="its work may still use|run of session"):
+    with pytest.raises(InUseError, match=r"its work may still use|run of session"):
         rig.stream.close()
     rig.counter.signal(1)
     rig.semaphore.wait_on_host(2, 10)
