@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import black
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ort_interop_gen.render.env import TargetEnv
 from ort_interop_gen.render.errors import RenderErrors
-from ort_interop_gen.render.format import c_structure_fault, format_all, parse
+from ort_interop_gen.render.format import (
+    LINE_LENGTH,
+    _first_fault,
+    c_structure_fault,
+    format_all,
+    parse,
+)
 from ort_interop_gen.render.target import Output
 from support import ROOT
 
@@ -79,3 +89,19 @@ def test_brackets_in_comments_and_literals_do_not_count() -> None:
     text = '/* ( */ // {\nchar a = \'(\', *s = "[\\"(";\n'
     assert c_structure_fault(text) is None
     assert parse("x.c", text, "c") == []
+
+
+@given(st.lists(st.sampled_from(["(", ")", "[", "]", "{", "}", '"', "'", "/*", "*/", "/", "*", "//", "\\", "\n", "x"])).map("".join))  # fmt: skip
+def test_the_quick_look_at_brackets_misses_nothing(text: str) -> None:
+    assert c_structure_fault(text) == _first_fault(text)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_what_the_layer_acts_on_is_rendered_in_blacks_layout(count: int) -> None:
+    """It is not formatted any more, whatever a spec says."""
+    names = ("released_by", "needs", "creates", "borrows", "unsupported")
+    tables = {name: [(f"OrtKey{at}", "a b") for at in range(count)] for name in names}
+    slots = [f"OrtInteropApi.Slot{at}" for at in range(count)]
+    env = TargetEnv(ROOT / "templates" / "python")
+    text = env.render("_semantics.py.j2", **tables, also_refused=slots)
+    assert text == black.format_str(text, mode=black.Mode(line_length=LINE_LENGTH))

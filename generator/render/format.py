@@ -1,8 +1,8 @@
 """Format rendered texts, and prove that what comes out can be read.
 
-C goes through one clang-format process for all files; Python goes through black in this process
-meanwhile.  Every text, formatted or copied, is then parsed: a template that renders nonsense
-fails here, before anything is written.
+C goes through one clang-format process for each lot of files, which runs while the next lot is
+rendered; Python goes through black in this process.  Every text, formatted or copied, is then
+parsed: a template that renders nonsense fails here, before anything is written.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,11 +32,35 @@ def format_all(outputs: Sequence[Output], style: Path) -> dict[str, str]:
 
     Raises :class:`RenderErrors` with a problem for each file that cannot be formatted or parsed.
     """
-    in_clang = [o for o in outputs if _for_clang(o)]
-    texts = {o.path: o.text for o in outputs}
-    problems: list[Problem] = []
-    with _ClangFormat(in_clang, style) as clang:
-        for output in outputs:
+    with Formatter(style) as formatter:
+        formatter.add(outputs)
+        return formatter.result()
+
+
+class Formatter:
+    """Formats lots of outputs; the C of one is under way from :meth:`add` on."""
+
+    def __init__(self, style: Path) -> None:
+        self.style = style
+        self._outputs: list[Output] = []
+        self._running: list[_ClangFormat] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Formatter:
+        return self
+
+    def add(self, outputs: Sequence[Output]) -> None:
+        """Take more outputs."""
+        self._outputs += outputs
+        in_clang = [o for o in outputs if _for_clang(o)]
+        if in_clang:
+            self._running.append(self._stack.enter_context(_ClangFormat(in_clang, self.style)))
+
+    def result(self) -> dict[str, str]:
+        """The final texts by path; raises as :func:`format_all` does."""
+        texts = {o.path: o.text for o in self._outputs}
+        problems: list[Problem] = []
+        for output in self._outputs:
             if _for_clang(output):
                 continue
             if output.language == "python" and not output.verbatim:
@@ -45,16 +70,21 @@ def format_all(outputs: Sequence[Output], style: Path) -> dict[str, str]:
                     problems.extend(error.problems)
                     continue
             problems.extend(parse(output.path, texts[output.path], output.language))
-        try:
-            texts.update(clang.result())
-        except RenderErrors as error:
-            problems.extend(error.problems)
-        else:
-            for output in in_clang:
-                problems.extend(parse(output.path, texts[output.path], output.language))
-    if problems:
-        raise RenderErrors(problems)
-    return texts
+        for clang in self._running:
+            try:
+                formatted = clang.result()
+            except RenderErrors as error:
+                problems.extend(error.problems)
+                continue
+            texts.update(formatted)
+            for path, text in formatted.items():
+                problems.extend(parse(path, text, "c"))
+        if problems:
+            raise RenderErrors(problems)
+        return texts
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
 def _for_clang(output: Output) -> bool:
@@ -84,11 +114,15 @@ def parse(path: str, text: str, language: str) -> list[Problem]:
     return []
 
 
+_CLOSED_TEXT = r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
 _C_TOKEN = re.compile(
-    r"""(?P<skip>/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
-    r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<bad>/\*|"|')""",
+    rf"""(?P<skip>{_CLOSED_TEXT})""" r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<bad>/\*|"|')""",
     re.S,
 )
+_CLOSED = re.compile(_CLOSED_TEXT, re.S)
+_QUOTED = re.compile(r"""["']|/\*""")
+_OTHER = re.compile(r"[^()\[\]{}]+")
+_PAIR = re.compile(r"\(\)|\[\]|\{\}")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -97,6 +131,17 @@ def c_structure_fault(text: str) -> tuple[int, str] | None:
 
     Brackets within an ``#if`` and its ``#else`` are both counted, so they must balance in each.
     """
+    left = _CLOSED.sub(" ", text)
+    if not _QUOTED.search(left):
+        brackets = _OTHER.sub("", left)
+        while (inner := _PAIR.sub("", brackets)) != brackets:
+            brackets = inner
+        if not brackets:
+            return None
+    return _first_fault(text)
+
+
+def _first_fault(text: str) -> tuple[int, str] | None:
     stack: list[tuple[str, int]] = []
     for match in _C_TOKEN.finditer(text):
         if match["skip"]:
@@ -150,14 +195,13 @@ def clang_format_path() -> str:
 class _ClangFormat:
     """One clang-format process over copies of the files in a temporary folder."""
 
+    process: subprocess.Popen[str]
+
     def __init__(self, outputs: Iterable[Output], style: Path) -> None:
         self.outputs = list(outputs)
         self.style = style
-        self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> _ClangFormat:
-        if not self.outputs:
-            return self
         self.folder = tempfile.TemporaryDirectory(prefix="ort-interop-gen-")
         self.files = {}
         for index, output in enumerate(self.outputs):
@@ -177,8 +221,6 @@ class _ClangFormat:
 
     def result(self) -> dict[str, str]:
         """Wait, and return the formatted text of each file."""
-        if self.process is None:
-            return {}
         _, errors = self.process.communicate(timeout=_TIMEOUT_SECONDS)
         if self.process.returncode or errors.strip():
             for path, file in self.files.items():
@@ -193,8 +235,7 @@ class _ClangFormat:
         return {path: file.read_text(encoding="utf-8") for path, file in self.files.items()}
 
     def __exit__(self, *_: object) -> None:
-        if self.process is not None:
-            if self.process.poll() is None:
-                self.process.kill()
-            self.process.communicate()
-            self.folder.cleanup()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+        self.folder.cleanup()

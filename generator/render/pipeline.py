@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,15 +105,16 @@ def _run(
     from .target import load_targets
 
     model = load_spec(request.spec_dir)
+    # Both need what each release has.
+    for release in range(model.floor, model.newest + 1):
+        model.at(release)
 
     def crosscheck() -> list[CrossCheck]:
         return [check_facts(model, request.spec_dir / "facts"), check_header(model, header)]
 
     # The check needs as long as the rendering, and neither needs the other.
     with Background(crosscheck) as checking:
-        outputs = render(model, load_targets(), request.templates)
-        rendered = {o.path: digest(o.text.encode()) for o in outputs if not o.verbatim}
-        texts = _format(request, outputs, rendered, state)
+        texts, rendered = _texts(request, batches(model, load_targets(), request.templates), state)
         checks = checking.result()
     report = [line for check in checks for line in check.report]
     findings = [line for check in checks for line in check.findings]
@@ -125,13 +126,19 @@ def _run(
 
 def render(model: Model, targets: Iterable[Target], templates: Path) -> list[Output]:
     """Every output of every target; two targets that claim one path are an error."""
+    return [output for batch in batches(model, targets, templates) for output in batch]
+
+
+def batches(model: Model, targets: Iterable[Target], templates: Path) -> Iterator[list[Output]]:
+    """What :func:`render` gives, target by target as it is rendered."""
     from .env import TargetEnv
 
-    outputs: dict[str, Output] = {}
+    seen = {MANIFEST.casefold()}
     problems = []
     for target in targets:
-        for output in target.render(model, TargetEnv(templates / target.name)):
-            if output.path.casefold() in outputs or output.path == MANIFEST:
+        outputs = list(target.render(model, TargetEnv(templates / target.name)))
+        for output in outputs:
+            if output.path.casefold() in seen:
                 problems.append(
                     Problem(
                         Location(output.path),
@@ -139,20 +146,30 @@ def render(model: Model, targets: Iterable[Target], templates: Path) -> list[Out
                         "give one of the two another path",
                     )
                 )
-            outputs[output.path.casefold()] = output
+            seen.add(output.path.casefold())
+        yield outputs
     if problems:
         raise RenderErrors(problems)
-    return list(outputs.values())
 
 
-def _format(
-    request: Request, outputs: list[Output], rendered: Mapping[str, str], state: State | None
-) -> dict[str, str]:
-    from .format import format_all
+def _texts(
+    request: Request, lots: Iterable[list[Output]], state: State | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The final text of every output, and the digest of each before it was formatted."""
+    from .format import Formatter
 
     style = request.templates / STYLE
-    known = {}
-    if state is not None:
-        known = reusable(request.out, state, style_digest(style), rendered)
-    texts = format_all([o for o in outputs if o.path not in known], style)
-    return {o.path: known.get(o.path) or texts[o.path] for o in outputs}
+    styled = style_digest(style) if state is not None else ""
+    known: dict[str, str] = {}
+    rendered: dict[str, str] = {}
+    paths: list[str] = []
+    with Formatter(style) as formatter:
+        for outputs in lots:
+            digests = {o.path: digest(o.text.encode()) for o in outputs if not o.verbatim}
+            if state is not None:
+                known |= reusable(request.out, state, styled, digests)
+            rendered |= digests
+            paths += [o.path for o in outputs]
+            formatter.add([o for o in outputs if o.path not in known])
+        texts = formatter.result() | known
+    return {path: texts[path] for path in paths}, rendered

@@ -139,13 +139,16 @@ def apply(out: Path, texts: Mapping[str, str], changes: Plan) -> None:
     """
     staged: list[tuple[Path, Path]] = []
     made: list[Path] = []
+    ready: set[Path] = set()
     # The manifest goes last: until it is there, the folder still names what it really holds.
     paths = sorted(changes.missing + changes.stale, key=lambda p: (p == MANIFEST, p))
     try:
         for path in paths:
             final = out / path
-            _refuse_escape(out, final)
-            made.extend(_make_folders(final.parent))
+            if final.parent not in ready:
+                _refuse_escape(out, final)
+                made.extend(_make_folders(final.parent))
+                ready.add(final.parent)
             temporary = final.with_name(f".{final.name}.{os.getpid()}.new")
             staged.append((temporary, final))
             temporary.write_bytes(texts[path].encode())

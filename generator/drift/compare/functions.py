@@ -133,6 +133,8 @@ def _same_count(old: Function, new: Function, add: _Add) -> bool:
             signature(new),
         )
         return False
+    if [(p.name, p.type) for p in old.params] == [(p.name, p.type) for p in new.params]:
+        return True
     wanted = [(p.name, type_text(decay(p.type))) for p in old.params]
     got = [(p.name, type_text(decay(p.type))) for p in new.params]
     if wanted != got and sorted(wanted) == sorted(got) and all(n for n, _ in got):
@@ -147,6 +149,8 @@ def _same_count(old: Function, new: Function, add: _Add) -> bool:
 
 
 def _param(ctx: Context, old: Param, new: Param, add: _Add) -> None:
+    if old == new:
+        return
     shown = old.name or "a parameter"
     wanted, got = decay(old.type), decay(new.type)
     if not ctx.same_type(wanted, got):

@@ -136,11 +136,11 @@ class Python:
             "export_lines": stub.exports(),
         }
         classes["ctypes_names"] = stub.ctypes_names()
-        for file in ("_abi.py", "_docs.py", "__init__.pyi"):
-            text = env.render(f"{file}.j2", **context, **classes)
+        context |= classes | semantics(model)
+        # In black's layout as rendered: to import black takes as long as to render all of them.
+        for file in ("_abi.py", "_docs.py", "__init__.pyi", "runtime/_semantics.py"):
+            text = env.render(f"{file.rpartition('/')[2]}.j2", **context)
             yield Output(f"{PACKAGE}/{file}", text, "python", verbatim=True)
-        path = f"{PACKAGE}/runtime/_semantics.py"
-        yield env.output("_semantics.py.j2", path, **semantics(model))
 
 
 def semantics(model: Model) -> dict[str, list[object]]:
@@ -148,9 +148,9 @@ def semantics(model: Model) -> dict[str, list[object]]:
     told = model.semantics.items()
     return {
         "released_by": [(h.type, h.released_by) for h in model.handles.values()],
-        "needs": [(h.type, h.must_not_outlive) for h in model.handles.values()],
+        "needs": [(h.type, " ".join(h.must_not_outlive)) for h in model.handles.values()],
         "creates": [(slot, m.creates) for slot, m in told if m.creates],
-        "borrows": [(slot, [param for param, _ in m.borrows]) for slot, m in told if m.borrows],
+        "borrows": [(slot, " ".join(p for p, _ in m.borrows)) for slot, m in told if m.borrows],
         "unsupported": [(slot, m.unsupported) for slot, m in told if m.unsupported],
         "also_refused": [
             slot
