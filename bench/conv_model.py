@@ -16,21 +16,22 @@ def conv_model(shape: Sequence[int]) -> bytes:
     _, planes, _, _ = shape
     graph = message(
         7,
-        _node("Identity", "first", ["input"], "a"),
-        _node("Conv", "widen", ["a", "w1"], "b"),
-        _node("Relu", "rectify", ["b"], "c"),
-        _node("Conv", "narrow", ["c", "w2"], "d"),
-        _node("Identity", "last", ["d"], "output"),
+        node("Identity", "first", ["input"], "a"),
+        node("Conv", "widen", ["a", "w1"], "b"),
+        node("Relu", "rectify", ["b"], "c"),
+        node("Conv", "narrow", ["c", "w2"], "d"),
+        node("Identity", "last", ["d"], "output"),
         text(2, "images"),
-        _weights("w1", (CHANNELS, planes, 3, 3)),
-        _weights("w2", (planes, CHANNELS, 3, 3)),
+        weights("w1", (CHANNELS, planes, 3, 3)),
+        weights("w2", (planes, CHANNELS, 3, 3)),
         value(11, "input", FLOAT, shape),
         value(12, "output", FLOAT, shape),
     )
     return number(1, 8) + graph + message(8, text(1, ""), number(2, 17))
 
 
-def _node(kind: str, name: str, inputs: Sequence[str], output: str) -> bytes:
+def node(kind: str, name: str, inputs: Sequence[str], output: str) -> bytes:
+    """A node of a graph."""
     attributes = b""
     if kind == "Conv":
         attributes = _integers("kernel_shape", (3, 3)) + _integers("pads", (1, 1, 1, 1))
@@ -43,7 +44,7 @@ def _integers(name: str, content: Sequence[int]) -> bytes:
     return message(5, text(1, name), number(20, 7), *(number(8, item) for item in content))
 
 
-def _weights(name: str, shape: Sequence[int]) -> bytes:
+def weights(name: str, shape: Sequence[int]) -> bytes:
     """A constant whose elements are small and not all alike."""
     count = 1
     for size in shape:

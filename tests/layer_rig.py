@@ -12,8 +12,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "generated" / "python"
-sys.path[:0] = [p for p in (str(PACKAGE), str(ROOT / "examples")) if p not in sys.path]
+PLACES = (PACKAGE, ROOT / "examples", ROOT / "bench")
+sys.path[:0] = [p for p in map(str, PLACES) if p not in sys.path]
 
+import conv_model  # noqa: E402, F401
+import identity_model as onnx  # noqa: E402, F401
 import ort_interop as ort  # noqa: E402
 from host_exports import SharedMemory, SharedSemaphore  # noqa: E402
 from identity_model import identity_model  # noqa: E402

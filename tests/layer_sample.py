@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ort_interop as ort
 from ort_interop.runtime import (
+    AllocationError,
+    Allocator,
     Device,
     HostAccess,
     InUseError,
@@ -20,6 +22,26 @@ def pick(runtime: Runtime, luid: int) -> Device | None:
         if device.luid == luid and device.importer() is not None:
             return device
     return None
+
+
+class Pool:
+    def allocate(self, size: int, alignment: int) -> bytearray:
+        return bytearray(size + alignment)
+
+    def free(self, block: bytearray) -> None:
+        block.clear()
+
+
+def shared(runtime: Runtime, device: Device) -> Session:
+    allocator: Allocator = runtime.allocator(Pool(), alignment=128)
+    allocator.register()
+    sizes: list[int] = list(allocator.blocks.values())
+    tensor: Tensor = allocator.adopt(bytearray(4096), (4,), "float32")
+    print(sizes, tensor.shape, runtime.allocator(Pool(), device).tensor((4,), "int8").nbytes)
+    try:
+        return runtime.session("model.onnx", env_allocators=True)
+    except AllocationError as error:
+        raise error.failures[0] from None
 
 
 def process(session: Session, stream: Stream, x: Tensor, y: Tensor) -> dict[str, Tensor]:
@@ -52,6 +74,9 @@ async def main(fd: int, fence: int, size: int) -> None:
             {"input": x}, {"output": y}, stream=stream, wait=semaphore, signal=semaphore
         ) as frame:
             frame(2, 3)
+        paired = semaphore.on(stream)
+        paired.wait(3)
+        paired.signal(4)
         binding = session.io_binding()
         binding.bind_input("input", x)
         binding.bind_output("output", device)

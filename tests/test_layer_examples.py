@@ -98,3 +98,19 @@ exported[:256] = bytes(range(256))
     end = "\nprint(exported[4096:4352] == bytes(range(256)))"
     done = child(begin + program + end, environment={"ORT_INTEROP_LIBRARY": library})
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_the_documentations_allocator_works(library: str, tmp_path: Path) -> None:
+    text = (Path(ROOT) / "docs" / "python.md").read_text("utf-8")
+    program = text.split("```python\n")[2].partition("```")[0]
+    model = tmp_path / "model.onnx"
+    model.write_bytes(identity_model(SHAPE, operators=("Relu",)))
+    assert program.count("model.onnx") == 1
+    begin = "from layer_rig import *\nruntime = Runtime.load(sys.argv[1])\n"
+    end = """
+    print(y.data_ptr in allocator.blocks, x.data_ptr in allocator.blocks)
+    session.close(), x.close(), y.close()
+print(allocator.closed)
+"""
+    done = child(begin + program.replace("model.onnx", str(model)) + end, library)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True True\nTrue\n", "")

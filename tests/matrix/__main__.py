@@ -61,6 +61,7 @@ SUITES = (
     Suite("layer", ("tests/test_layer.py",)),
     Suite("layer, EP built for 1.24", ("tests/test_layer.py",), "host24"),
     Suite("lifetimes", ("tests/test_layer_lifetimes.py",)),
+    Suite("allocators in Python", ("tests/test_layer_allocator.py",)),
     Suite("guards", ("tests/test_layer_guards.py",)),
     Suite("DLPack", ("tests/test_layer_dlpack.py",)),
     Suite("host access", ("tests/test_layer_access.py",)),

@@ -73,9 +73,10 @@ class _Failed:
     def __repr__(self) -> str:
         return f"<callback {self.name}>"
 
-    def report(self) -> None:
-        """Hand the error to ``sys.unraisablehook``, which only the interpreter itself can do."""
-        ctypes.PYFUNCTYPE(None)(self)()
+
+def report(name: str, error: BaseException) -> None:
+    """Hand an error to ``sys.unraisablehook``, which only the interpreter itself can do."""
+    ctypes.PYFUNCTYPE(None)(_Failed(name, error))()
 
 
 def wrap(
@@ -102,7 +103,7 @@ def wrap(
         except BaseException as error:
             if signature.result == "status":
                 return library.status_of(error, name)
-            _Failed(name, error).report()
+            report(name, error)
             return zero
 
     return run

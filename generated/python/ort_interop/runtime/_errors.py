@@ -42,5 +42,16 @@ class WouldBlockError(StreamError):
     """A run was to return before its work is done, and ONNX Runtime would block in it."""
 
 
+class AllocationError(OrtInteropError, MemoryError):
+    """An allocator made in Python failed; ``failures`` are what was raised in it, first to last.
+
+    The first one is also the error's cause.
+    """
+
+    def __init__(self, message: str, failures: tuple[BaseException, ...] = ()) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
 class NoHostAccessError(MisuseError):
     """The tensor's bytes cannot be reached from the host in the way that was asked for."""

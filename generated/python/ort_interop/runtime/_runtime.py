@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._library import Library
 from .._loading import load, ortchar
 from .._types import get
+from ._allocator import Allocator, MemorySource
 from ._device import Device
 from ._native import create, node_of, text
 from ._node import Node, Resource, called_back, entered, inside, locked
@@ -82,7 +83,7 @@ class Runtime(Resource):
     anything else that uses the same copy of the library, sees the same registered EP libraries.
     """
 
-    __slots__ = ("_environment", "_libraries", "_memory_info", "library")
+    __slots__ = ("_allocators", "_environment", "_libraries", "_memory_info", "library")
 
     library: Library
     """The low-level package's library, for calls that the layer does not wrap."""
@@ -97,6 +98,7 @@ class Runtime(Resource):
     ) -> None:
         self.library = library
         self._libraries: dict[str, EpLibrary] = {}
+        self._allocators: list[Allocator] = []
         self._memory_info: Any = None
         level = get("OrtLoggingLevel").ORT_LOGGING_LEVEL_WARNING
         if log_level is not None:
@@ -209,12 +211,14 @@ class Runtime(Resource):
         parallel: bool = False,
         optimization: GraphOptimizationLevel | None = None,
         threads: int | None = None,
+        env_allocators: bool = False,
     ) -> Session:
         """Load a model from a path or from bytes, to run on the devices given.
 
         ``config`` are entries of the session's configuration, ``provider_options`` go to the EP,
-        ``threads`` is how many threads a node may use, and ``parallel`` runs independent branches
-        at once, which excludes runs on a stream.
+        ``threads`` is how many threads a node may use, ``parallel`` runs independent branches at
+        once, which excludes runs on a stream, and with ``env_allocators`` the host's memory comes
+        from the allocator that is registered by then, if one is.
         """
         devices = [device] if isinstance(device, Device) else list(device or ())
         with inside(*devices):
@@ -227,7 +231,20 @@ class Runtime(Resource):
                 parallel=parallel,
                 optimization=optimization,
                 threads=threads,
+                env_allocators=env_allocators,
             )
+
+    @entered
+    def allocator(
+        self, source: MemorySource, device: Device | None = None, *, alignment: int = 64
+    ) -> Allocator:
+        """An allocator whose memory comes from a Python object; see :class:`MemorySource`.
+
+        The memory is the host's, or the default memory of a device.  ``alignment``, in bytes, is
+        what its addresses are multiples of.
+        """
+        with inside(device):
+            return Allocator(self, source, device, alignment)
 
     def tensor(self, array: Any) -> Tensor:
         """A tensor over an array's own memory, without a copy; see :meth:`Tensor.of`."""
@@ -264,12 +281,12 @@ class Runtime(Resource):
         return self._memory_info
 
     def _close(self, strict: bool) -> None:
-        # Libraries that nobody uses go with their runtime.
-        for library in list(self._libraries.values()):
+        # Allocators and libraries that nobody uses go with their runtime.
+        for thing in (*self._allocators, *self._libraries.values()):
             with locked():
-                idle = not library._node.users
+                idle = not thing._node.users
             if idle:
-                library._close(strict)
+                thing._close(strict)
         super()._close(strict)
 
 

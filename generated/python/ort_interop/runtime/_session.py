@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .._loading import ortchar
 from .._types import get
+from ._allocator import registered, registering, watching
 from ._device import CPU_EP
 from ._elements import Element, element
 from ._errors import MisuseError, StreamError, WouldBlockError, WrongDeviceError
@@ -19,6 +21,7 @@ from ._tensor import Tensor, copy
 
 if TYPE_CHECKING:
     from .. import GraphOptimizationLevel
+    from ._allocator import Allocator
     from ._device import Device, MemoryInfo
     from ._interop import Semaphore, Stream
     from ._runtime import Runtime
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _RETURN_EARLY = b"disable_synchronize_execution_providers"
 _RECORD_NODES = b"session.record_ep_graph_assignment_info"
+_ENV_ALLOCATORS = "session.use_env_allocators"
 _ASYNC_BIND = 31
 """From this release on, binding a CPU tensor copies it on the session's own stream."""
 
@@ -52,7 +56,9 @@ class Session(Resource):
 
     __slots__ = (
         "_nodes",
+        "_pools",
         "_run",
+        "_sharing",
         "_streams",
         "devices",
         "inputs",
@@ -72,6 +78,7 @@ class Session(Resource):
         parallel: bool,
         optimization: GraphOptimizationLevel | None,
         threads: int | None,
+        env_allocators: bool,
     ) -> None:
         self.runtime = runtime
         self.devices = tuple(devices)
@@ -82,7 +89,10 @@ class Session(Resource):
         try:
             if devices:
                 self._append(options, devices, provider_options)
-            for key, value in {_RECORD_NODES.decode(): "1", **config}.items():
+            config = {_RECORD_NODES.decode(): "1", **config}
+            if env_allocators:
+                config[_ENV_ALLOCATORS] = "1"
+            for key, value in config.items():
                 api.AddSessionConfigEntry(options, key.encode(), value.encode())
             if parallel:
                 api.SetSessionExecutionMode(options, get("ExecutionMode").ORT_PARALLEL)
@@ -90,25 +100,51 @@ class Session(Resource):
                 api.SetSessionGraphOptimizationLevel(options, optimization)
             if threads is not None:
                 api.SetIntraOpNumThreads(options, threads)
-            environment = runtime._handle
-            if isinstance(model, (str, os.PathLike)):
-                name = f"session of {os.path.basename(os.fspath(model))}"
-                path = ortchar(model)
-                handle = create(library, "OrtApi.CreateSession", environment, path, options)
-            else:
-                data = bytes(model)
-                name = f"session of a model of {len(data)} bytes"
-                slot = "OrtApi.CreateSessionFromArray"
-                handle = create(library, slot, environment, data, len(data), options)
+            shares = config.get(_ENV_ALLOCATORS) == "1"
+            with registering if shares else nullcontext():
+                shared = registered(runtime._environment) if shares else []
+                with inside(*shared):
+                    self._create(model, options, shared)
         finally:
             api.ReleaseSessionOptions(options)
-        related = [runtime._node, *(n for d in devices for n in d._related)]
-        self._own(node_of(library, handle, name, related), handle)
         self._run = api.Run
         self._streams: dict[int, str] = {}
         self._nodes: tuple[NodeInfo, ...] | None = None
         self.inputs = self._values("Input")
         self.outputs = self._values("Output")
+
+    def _create(
+        self,
+        model: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        options: Any,
+        shared: list[Allocator],
+    ) -> None:
+        """Load the model; the session keeps the allocators that it takes memory from."""
+        runtime = self.runtime
+        library = runtime.library
+        environment = runtime._handle
+        arguments: list[Any]
+        if isinstance(model, (str, os.PathLike)):
+            name = f"session of {os.path.basename(os.fspath(model))}"
+            slot, arguments = "OrtApi.CreateSession", [ortchar(model)]
+        else:
+            data = bytes(model)
+            name = f"session of a model of {len(data)} bytes"
+            slot, arguments = "OrtApi.CreateSessionFromArray", [data, len(data)]
+        self._sharing = tuple(allocator._node for allocator in shared)
+        self._pools = tuple(allocator._pool for allocator in shared)
+        handle = None
+        try:
+            with watching(self._pools, slot):
+                handle = create(library, slot, environment, *arguments, options)
+        except BaseException:
+            if handle is not None:
+                library.api.ReleaseSession(handle)
+            raise
+        related = [runtime._node, *(n for d in self.devices for n in d._related)]
+        node = node_of(library, handle, name, related)
+        lean(node, self._sharing)
+        self._own(node, handle)
 
     def _append(self, options: Any, devices: list[Device], entries: dict[str, str]) -> None:
         for device in devices:
@@ -371,6 +407,7 @@ def _adopt(session: Session, handle: Any, name: str) -> Tensor:
     related = [runtime._node, *(n for d in session.devices for n in d._related)]
     node = node_of(runtime.library, handle, f"output {name!r} of {session._node.label}", related)
     try:
+        lean(node, session._sharing)
         if not _is_tensor(session, handle):
             raise MisuseError(f"output {name!r} of {session._node.label} is no tensor")
         info = create(runtime.library, "OrtApi.GetTensorTypeAndShape", handle)
@@ -451,7 +488,7 @@ class PreparedRun(Working):
             arguments += [texts(targets), len(targets)]
             if not self._made:
                 arguments.append(_array(given.values()))
-            self._invoke = bound(session._run, *arguments)
+            self._invoke = _watched(session, "OrtApi.Run", bound(session._run, *arguments))
             if stream is not None and not synchronize:
                 self._works_on(stream)
         except BaseException:
@@ -488,14 +525,30 @@ class PreparedRun(Working):
     def _make(self) -> dict[str, Tensor]:
         """Run with outputs that ONNX Runtime allocates."""
         results = _array(self._outputs.get(name) for name in self._made)
-        self._invoke(results)
-        made = {
-            name: results[at].contents
-            for at, name in enumerate(self._made)
-            if name not in self._outputs
-        }
+        new = [at for at, name in enumerate(self._made) if name not in self._outputs]
+        try:
+            self._invoke(results)
+        except BaseException:
+            # Where an allocation has failed ONNX Runtime may not know of it.
+            for at in new:
+                if results[at]:
+                    self.session.runtime.library.api.ReleaseValue(results[at])
+            raise
+        made = {self._made[at]: results[at].contents for at in new}
         adopted = _adopt_all(self.session, made)
         return {name: self._outputs.get(name) or adopted[name] for name in self._made}
+
+
+def _watched(session: Session, slot: str, invoke: Callable[..., None]) -> Callable[..., None]:
+    """The call, raising what fails in the allocators that the session takes memory from."""
+    if not session._pools:
+        return invoke
+
+    def run(*arguments: Any) -> None:
+        with watching(session._pools, slot):
+            invoke(*arguments)
+
+    return run
 
 
 def _options(run: Resource, session: Session, stream: Stream | None, synchronize: bool) -> Any:
@@ -657,7 +710,7 @@ class IoBinding(Resource):
         api = session.runtime.library.api
         if tensor.memory.is_cpu and _release(session) >= _ASYNC_BIND:
             tensor = self._staged(name, tensor)
-        with inside(tensor):
+        with inside(tensor), watching(session._pools, "OrtApi.BindInput"):
             api.BindInput(self._handle, name.encode(), tensor._handle)
             self._keep("input", name, tensor)
 
@@ -777,7 +830,8 @@ class BoundRun(Working):
         own = _options(self, session, stream, synchronize)
         lean(self._node, [binding._node])
         api = session.runtime.library.api
-        self._invoke = bound(api.RunWithBinding, session._handle, own, binding._handle)
+        invoke = bound(api.RunWithBinding, session._handle, own, binding._handle)
+        self._invoke = _watched(session, "OrtApi.RunWithBinding", invoke)
         self._stream = stream
         self._host = binding._host
         if stream is not None and not synchronize:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from .._types import get
 from ._elements import Element, element, numpy_dtype
-from ._errors import NoHostAccessError
+from ._errors import NoHostAccessError, WrongDeviceError
 from ._native import create, node_of
-from ._node import Node, Resource, entered, exporting, inside, unexport
+from ._node import Node, Resource, entered, exporting, inside, lean, unexport
 
 if TYPE_CHECKING:
+    from ._allocator import Allocator
     from ._device import Device, HostAccess, MemoryInfo
     from ._runtime import Runtime
 
@@ -65,23 +66,42 @@ class Tensor(Resource):
 
     @classmethod
     def empty(
-        cls, runtime: Runtime, shape: Any, dtype: Any, device: Device | None = None
+        cls,
+        runtime: Runtime,
+        shape: Any,
+        dtype: Any,
+        device: Device | None = None,
+        *,
+        allocator: Allocator | None = None,
     ) -> Tensor:
-        """A new tensor in a device's default memory, or the host's; its content is undefined."""
+        """A new tensor in a device's default memory, or the host's; its content is undefined.
+
+        With ``allocator`` the memory is what that allocates, on the device that it is for.
+        """
         from ._interop import check_shape
 
         kind = element(dtype)
         dimensions, _ = check_shape("OrtExternalTensorDescriptor", shape)
-        with inside(runtime, device):
-            return cls._empty(runtime, dimensions, kind, device)
+        if allocator is not None:
+            _check_owner(runtime, device, allocator)
+            device = allocator.device
+        with inside(runtime, device, allocator):
+            return cls._empty(runtime, dimensions, kind, device, allocator)
 
     @classmethod
     def _empty(
-        cls, runtime: Runtime, shape: tuple[int, ...], kind: Element, device: Device | None
+        cls,
+        runtime: Runtime,
+        shape: tuple[int, ...],
+        kind: Element,
+        device: Device | None,
+        given: Allocator | None = None,
     ) -> Tensor:
         library = runtime.library
         allocator = ctypes.POINTER(get("OrtAllocator"))()
-        if device is None:
+        if given is not None:
+            allocator = ctypes.pointer(given._handle)
+        elif device is None:
             library.api.GetAllocatorWithDefaultOptions(allocator)
         else:
             info = device._memory_handle()
@@ -92,9 +112,14 @@ class Tensor(Resource):
                 raise NoHostAccessError(f"ONNX Runtime shares no allocator of {device.ep_name}")
         sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
         slot = "OrtApi.CreateTensorAsOrtValue"
-        handle = create(library, slot, allocator, sizes, len(shape), kind.onnx)
+        if given is None:
+            handle = create(library, slot, allocator, sizes, len(shape), kind.onnx)
+        else:
+            handle = given._create(slot, allocator, sizes, len(shape), kind.onnx)
         related = device._related if device is not None else [runtime._node]
         node = node_of(library, handle, f"tensor {kind.dtype}{list(shape)}", related, slot)
+        if given is not None:
+            lean(node, [given._node])
         return cls(runtime, node, handle, kind, shape, device)
 
     @property
@@ -285,6 +310,37 @@ def wrap(
     # Whoever lends the memory lends it until the native tensor is gone.
     node.release = lambda kept=owner: release()
     return Tensor(runtime, node, handle, kind, shape, device, owner)
+
+
+def adopt(allocator: Allocator, block: Any, shape: Any, dtype: Any) -> Tensor:
+    """A tensor that gives its memory back to an allocator; see :meth:`Allocator.adopt`."""
+    from ._interop import check_shape
+
+    runtime, device = allocator.runtime, allocator.device
+    kind = element(dtype)
+    dimensions, count = check_shape("OrtExternalTensorDescriptor", shape)
+    size = kind.bytes_of(count)
+    sizes = (ctypes.c_int64 * max(len(dimensions), 1))(*dimensions)
+    slot = "OrtApi.CreateTensorWithDataAndDeleterAsOrtValue"
+    with inside(runtime, device), allocator._lending(block, size) as address:
+        native = allocator._handle
+        handle = create(
+            runtime.library, slot, native, address, size, sizes, len(dimensions), kind.onnx
+        )
+    related = device._related if device is not None else [runtime._node]
+    label = f"tensor {kind.dtype}{list(dimensions)}"
+    node = node_of(runtime.library, handle, label, related, slot)
+    lean(node, [allocator._node])
+    return Tensor(runtime, node, handle, kind, dimensions, device)
+
+
+def _check_owner(runtime: Runtime, device: Device | None, allocator: Allocator) -> None:
+    """Refuse an allocator of another ONNX Runtime, or of another device's memory."""
+    theirs = allocator.runtime
+    if theirs._environment != runtime._environment:
+        raise WrongDeviceError(f"{allocator!r} is of {theirs!r}, not of {runtime!r}")
+    if device is not None and device != allocator.device:
+        raise WrongDeviceError(f"{allocator!r} is of {allocator.device!r}, not of {device!r}")
 
 
 def copy(source: Tensor, destination: Tensor, stream: Any = None) -> None:

@@ -26,8 +26,10 @@ whoever closes or collects them first.  What ONNX Runtime would crash on, block 
 a :class:`MisuseError` instead.  The rules come from the spec (``_semantics``).
 """
 
+from ._allocator import Allocator, MemorySource
 from ._device import Device, GraphicsInterop, HostAccess, MemoryInfo, TransferPath
 from ._errors import (
+    AllocationError,
     ClosedError,
     DescriptorError,
     InUseError,
@@ -44,6 +46,8 @@ from ._session import BoundRun, Frame, IoBinding, NodeInfo, PreparedRun, Session
 from ._tensor import Tensor
 
 __all__ = [
+    "AllocationError",
+    "Allocator",
     "BoundRun",
     "ClosedError",
     "DescriptorError",
@@ -58,6 +62,7 @@ __all__ = [
     "Logger",
     "Memory",
     "MemoryInfo",
+    "MemorySource",
     "MisuseError",
     "NoHostAccessError",
     "NodeInfo",
