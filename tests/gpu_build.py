@@ -19,8 +19,19 @@ from ort_interop_gen.spec.backend import BackendSpec
 BACKENDS = ("cuda", "hip")
 SHARED = ("client", "direct", "gpu_mock", "exporter_gpu")
 MACROS = {
-    "cuda": ['-DGPU_PREFIX="cu"', "-DMOCK_CONTEXTS=1"],
-    "hip": ['-DGPU_PREFIX="hip"', "-DMOCK_CONTEXTS=0", "-DGPU_ASKS_DRIVER"],
+    "cuda": [
+        '-DGPU_PREFIX="cu"',
+        '-DGPU_POOL_ALLOC="cuMemAllocFromPoolAsync"',
+        '-DGPU_POOL_FREE="cuMemFreeAsync"',
+        "-DMOCK_CONTEXTS=1",
+    ],
+    "hip": [
+        '-DGPU_PREFIX="hip"',
+        '-DGPU_POOL_ALLOC="hipMallocFromPoolAsync"',
+        '-DGPU_POOL_FREE="hipFreeAsync"',
+        "-DMOCK_CONTEXTS=0",
+        "-DGPU_ASKS_DRIVER",
+    ],
 }
 
 

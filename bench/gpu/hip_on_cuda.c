@@ -129,6 +129,38 @@ hipError_t hipFree(void* address) {
   CU(cuMemFree, pointer(address));
 }
 
+hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t attribute, int device) {
+  if (attribute != hipDeviceAttributeMemoryPoolsSupported) {
+    return hipErrorInvalidValue;
+  }
+  CU(cuDeviceGetAttribute, value, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
+}
+
+hipError_t hipMemPoolCreate(hipMemPool_t* out, const hipMemPoolProps* properties) {
+  const CUmemPoolProps wide = {.allocType = (CUmemAllocationType)properties->allocType,
+                               .handleTypes = (CUmemAllocationHandleType)properties->handleTypes,
+                               .location = {.type = (CUmemLocationType)properties->location.type,
+                                            .id = properties->location.id},
+                               .win32SecurityAttributes = properties->win32SecurityAttributes};
+  CU(cuMemPoolCreate, (CUmemoryPool*)out, &wide);
+}
+
+hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void* value) {
+  CU(cuMemPoolSetAttribute, (CUmemoryPool)pool, (CUmemPool_attribute)attribute, value);
+}
+
+hipError_t hipMemPoolDestroy(hipMemPool_t pool) {
+  CU(cuMemPoolDestroy, (CUmemoryPool)pool);
+}
+
+hipError_t hipMallocFromPoolAsync(void** out, size_t size, hipMemPool_t pool, hipStream_t stream) {
+  CU(cuMemAllocFromPoolAsync, (CUdeviceptr*)out, size, (CUmemoryPool)pool, (CUstream)stream);
+}
+
+hipError_t hipFreeAsync(void* address, hipStream_t stream) {
+  CU(cuMemFreeAsync, pointer(address), (CUstream)stream);
+}
+
 hipError_t hipHostMalloc(void** out, size_t size, unsigned int flags) {
   CU(cuMemHostAlloc, out, size, flags);
 }

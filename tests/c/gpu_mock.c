@@ -49,21 +49,12 @@ void mock_settle(const Mock* mock, size_t contexts) {
     client_sleep_ms(1);
   }
   if (mock->live(NULL) != contexts || mock->live("context") != contexts) {
-    static const char* const kinds[] = {"context",
-                                        "memory",
-                                        "mapping",
-                                        "external memory",
-                                        "stream",
-                                        "event",
-                                        "external semaphore",
-                                        "host memory",
-                                        "registration",
-                                        "instance",
-                                        "device",
-                                        "buffer",
-                                        "command pool",
-                                        "command buffer",
-                                        "semaphore"};
+    static const char* const kinds[] = {"context",        "memory",       "freed memory",
+                                        "pool",           "mapping",      "external memory",
+                                        "stream",         "event",        "external semaphore",
+                                        "host memory",    "registration", "instance",
+                                        "device",         "buffer",       "command pool",
+                                        "command buffer", "semaphore"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
       fprintf(stderr, "alive: %zu %s\n", mock->live(kinds[i]), kinds[i]);
     }

@@ -15,6 +15,32 @@ void ep_device_id(const EpDeviceInfo* info, char text[EP_DEVICE_ID_CAPACITY]) {
   (void)snprintf(text, EP_DEVICE_ID_CAPACITY, "%" PRIu32, info->memory_device_id);
 }
 
+void ep_uuid_text(const uint8_t uuid[16], char text[EP_UUID_CAPACITY]) {
+  for (size_t i = 0; i < 16; ++i) {
+    (void)snprintf(text + 2 * i, 3, "%02x", (unsigned)uuid[i]);
+  }
+}
+
+/* Whether an option, if it is there, is the device's `own` value, which may be null. */
+static bool ep_option_matches(const OrtApi* api, const OrtKeyValuePairs* options, const char* key,
+                              const char* own, const EpDeviceInfo* info, EpError* error) {
+  const char* given = options == NULL ? NULL : api->GetKeyValue(options, key);
+  return given == NULL || (own != NULL && strcmp(given, own) == 0) ||
+         ep_fail_argument(error,
+                          "additional_options: %s is '%s', but ep_device is %s, whose %s is '%s'",
+                          key, given, info->name, key, own == NULL ? "not known" : own);
+}
+
+bool ep_device_is_named(const EpDeviceInfo* info, const OrtApi* api,
+                        const OrtKeyValuePairs* options, EpError* error) {
+  char uuid[EP_UUID_CAPACITY];
+  char luid[24];
+  ep_uuid_text(info->uuid, uuid);
+  (void)snprintf(luid, sizeof luid, "%" PRIu64, info->luid);
+  return ep_option_matches(api, options, EP_KEY_UUID, info->has_uuid ? uuid : NULL, info, error) &&
+         ep_option_matches(api, options, EP_KEY_LUID, info->has_luid ? luid : NULL, info, error);
+}
+
 /* Whether `value` of a hardware device's metadata is known and differs from the driver's. */
 static bool ep_metadata_differs(const OrtApi* api, const OrtHardwareDevice* hardware,
                                 const char* key, const char* value) {
@@ -66,11 +92,9 @@ static void ep_describe_types(const EpDevice* device, OrtKeyValuePairs* metadata
 static void ep_describe(const EpDevice* device, OrtKeyValuePairs* metadata) {
   const OrtApi* api = device->context->api;
   const EpDeviceInfo* info = device->info;
-  char text[sizeof info->uuid * 2 + 1];
+  char text[EP_UUID_CAPACITY];
   if (info->has_uuid) {
-    for (size_t i = 0; i < sizeof info->uuid; ++i) {
-      (void)snprintf(text + 2 * i, 3, "%02x", (unsigned)info->uuid[i]);
-    }
+    ep_uuid_text(info->uuid, text);
     api->AddKeyValuePair(metadata, EP_KEY_UUID, text);
   }
   if (info->has_luid) {

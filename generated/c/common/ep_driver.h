@@ -148,7 +148,7 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
                              EpDriverMemory** memory, EpError* error);
 /** Address of the region's start, for kernels of the device. */
 void* ep_driver_memory_address(const EpDriverMemory* memory);
-/** Unmaps and releases `memory` as ep_driver_free() does. */
+/** Unmaps and releases `memory` as ep_driver_free() does, if need be not before the device is idle. */
 void ep_driver_memory_release(EpDriverMemory* memory);
 
 /** Whether `device` can import semaphores of `type`. */
@@ -157,7 +157,7 @@ bool ep_driver_can_import_semaphore(EpDriverDevice* device, const EpHandleType* 
 bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type,
                                 EpNativeHandle native, EpDriverSemaphore** semaphore,
                                 EpError* error);
-/** Ends the use of `semaphore`; enqueued waits and signals are still done. */
+/** Ends the use of `semaphore`; enqueued waits and signals are still done. Does not block. */
 void ep_driver_semaphore_release(EpDriverSemaphore* semaphore);
 /** Enqueues a wait until the semaphore's value is at least `value`. */
 bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stream, uint64_t value,

@@ -26,6 +26,8 @@ typedef struct CUstream_st* CUstream;
 
 typedef struct CUevent_st* CUevent;
 
+typedef struct CUmemPoolHandle_st* CUmemoryPool;
+
 typedef struct CUextMemory_st* CUexternalMemory;
 
 typedef struct CUextSemaphore_st* CUexternalSemaphore;
@@ -64,8 +66,19 @@ typedef enum CUdevice_attribute {
   CU_DEVICE_ATTRIBUTE_TCC_DRIVER = 35,
   CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED = 99,
   CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = 114,
+  CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
   CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED = 135
 } CUdevice_attribute;
+
+typedef enum CUmemAllocationType { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUmemAllocationType;
+
+typedef enum CUmemAllocationHandleType { CU_MEM_HANDLE_TYPE_NONE = 0 } CUmemAllocationHandleType;
+
+typedef enum CUmemLocationType { CU_MEM_LOCATION_TYPE_DEVICE = 1 } CUmemLocationType;
+
+typedef enum CUmemPool_attribute {
+  CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3
+} CUmemPool_attribute;
 
 typedef enum CUexternalMemoryHandleType {
   CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
@@ -102,6 +115,19 @@ typedef struct CUctxCreateParams {
   int numExecAffinityParams;
   CUctxCigParam* cigParams;
 } CUctxCreateParams;
+
+typedef struct CUmemLocation {
+  CUmemLocationType type;
+  int id;
+} CUmemLocation;
+
+typedef struct CUmemPoolProps {
+  CUmemAllocationType allocType;
+  CUmemAllocationHandleType handleTypes;
+  CUmemLocation location;
+  void* win32SecurityAttributes;
+  char room_for_the_rest[64];
+} CUmemPoolProps;
 
 typedef struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
   CUexternalMemoryHandleType type;
@@ -187,12 +213,15 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS {
 /* The names that sources shared by several drivers use. */
 typedef CUstream GpuStream;
 typedef CUevent GpuEvent;
+typedef CUmemoryPool GpuMemoryPool;
 typedef CUexternalMemory GpuExternalMemory;
 typedef CUexternalSemaphore GpuExternalSemaphore;
 typedef CUresult GpuResult;
+typedef CUmemPool_attribute GpuMemoryPoolAttribute;
 typedef CUexternalMemoryHandleType GpuMemoryHandleType;
 typedef CUexternalSemaphoreHandleType GpuSemaphoreHandleType;
 typedef CUuuid GpuUuid;
+typedef CUmemPoolProps GpuMemoryPoolProps;
 typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC GpuMemoryHandleDesc;
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC GpuMemoryBufferDesc;
 typedef CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC GpuSemaphoreHandleDesc;
@@ -203,6 +232,10 @@ typedef CUdeviceptr GpuAddress;
 typedef CUhostFn GpuHostFunction;
 #define GPU_SUCCESS CUDA_SUCCESS
 #define GPU_NOT_READY CUDA_ERROR_NOT_READY
+#define GPU_MEMORY_POOLS_SUPPORTED CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+#define GPU_MEMORY_POOL_PINNED CU_MEM_ALLOCATION_TYPE_PINNED
+#define GPU_MEMORY_POOL_OF_DEVICE CU_MEM_LOCATION_TYPE_DEVICE
+#define GPU_MEMORY_POOL_REUSE_WAITING CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
 #define GPU_STREAM_NON_BLOCKING CU_STREAM_NON_BLOCKING
 #define GPU_EVENT_BLOCKING_SYNC CU_EVENT_BLOCKING_SYNC
 #define GPU_EVENT_DISABLE_TIMING CU_EVENT_DISABLE_TIMING
@@ -233,6 +266,16 @@ typedef struct DriverApi {
   CUresult(DRIVER_CALL* CtxDestroy)(CUcontext ctx);
   CUresult(DRIVER_CALL* MemAlloc)(CUdeviceptr* dptr, size_t bytesize);
   CUresult(DRIVER_CALL* MemFree)(CUdeviceptr dptr);
+  CUresult(DRIVER_CALL* MemPoolCreate)(
+      CUmemoryPool* pool, const CUmemPoolProps* poolProps); /**< Null in drivers that lack it. */
+  CUresult(DRIVER_CALL* MemPoolSetAttribute)(CUmemoryPool pool, CUmemPool_attribute attr,
+                                             void* value);  /**< Null in drivers that lack it. */
+  CUresult(DRIVER_CALL* MemPoolDestroy)(CUmemoryPool pool); /**< Null in drivers that lack it. */
+  CUresult(DRIVER_CALL* MemAllocFromPoolAsync)(
+      CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+      CUstream hStream); /**< Null in drivers that lack it. */
+  CUresult(DRIVER_CALL* MemFreeAsync)(CUdeviceptr dptr,
+                                      CUstream hStream); /**< Null in drivers that lack it. */
   CUresult(DRIVER_CALL* HostAlloc)(void** pp, size_t bytesize, unsigned int Flags);
   CUresult(DRIVER_CALL* HostFree)(void* p);
   CUresult(DRIVER_CALL* HostRegister)(void* p, size_t bytesize, unsigned int Flags);
@@ -290,6 +333,11 @@ typedef struct DriverApi {
 #define DRIVER_NAME_CtxDestroy "cuCtxDestroy"
 #define DRIVER_NAME_MemAlloc "cuMemAlloc"
 #define DRIVER_NAME_MemFree "cuMemFree"
+#define DRIVER_NAME_MemPoolCreate "cuMemPoolCreate"
+#define DRIVER_NAME_MemPoolSetAttribute "cuMemPoolSetAttribute"
+#define DRIVER_NAME_MemPoolDestroy "cuMemPoolDestroy"
+#define DRIVER_NAME_MemAllocFromPoolAsync "cuMemAllocFromPoolAsync"
+#define DRIVER_NAME_MemFreeAsync "cuMemFreeAsync"
 #define DRIVER_NAME_HostAlloc "cuMemHostAlloc"
 #define DRIVER_NAME_HostFree "cuMemFreeHost"
 #define DRIVER_NAME_HostRegister "cuMemHostRegister"

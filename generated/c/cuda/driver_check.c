@@ -60,9 +60,18 @@ DRIVER_ASSERT(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY == 19);
 DRIVER_ASSERT(CU_DEVICE_ATTRIBUTE_TCC_DRIVER == 35);
 DRIVER_ASSERT(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED == 99);
 DRIVER_ASSERT(CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED == 114);
+DRIVER_ASSERT(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED == 115);
 #if !defined(DRIVER_VENDOR_HEADER) || CUDA_VERSION >= 12050
 DRIVER_ASSERT(CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED == 135);
 #endif
+DRIVER_ASSERT(sizeof(CUmemAllocationType) == 4);
+DRIVER_ASSERT(CU_MEM_ALLOCATION_TYPE_PINNED == 1);
+DRIVER_ASSERT(sizeof(CUmemAllocationHandleType) == 4);
+DRIVER_ASSERT(CU_MEM_HANDLE_TYPE_NONE == 0);
+DRIVER_ASSERT(sizeof(CUmemLocationType) == 4);
+DRIVER_ASSERT(CU_MEM_LOCATION_TYPE_DEVICE == 1);
+DRIVER_ASSERT(sizeof(CUmemPool_attribute) == 4);
+DRIVER_ASSERT(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES == 3);
 DRIVER_ASSERT(sizeof(CUexternalMemoryHandleType) == 4);
 DRIVER_ASSERT(CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD == 1);
 DRIVER_ASSERT(CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32 == 2);
@@ -106,6 +115,13 @@ DRIVER_ASSERT(offsetof(CUctxCreateParams, numExecAffinityParams) == DRIVER_BY_MO
 #if !defined(DRIVER_VENDOR_HEADER) || CUDA_VERSION >= 12050
 DRIVER_ASSERT(offsetof(CUctxCreateParams, cigParams) == DRIVER_BY_MODEL(16, 16));
 #endif
+DRIVER_ASSERT(sizeof(CUmemLocation) == DRIVER_BY_MODEL(8, 8));
+DRIVER_ASSERT(offsetof(CUmemLocation, type) == DRIVER_BY_MODEL(0, 0));
+DRIVER_ASSERT(offsetof(CUmemLocation, id) == DRIVER_BY_MODEL(4, 4));
+DRIVER_ASSERT(offsetof(CUmemPoolProps, allocType) == DRIVER_BY_MODEL(0, 0));
+DRIVER_ASSERT(offsetof(CUmemPoolProps, handleTypes) == DRIVER_BY_MODEL(4, 4));
+DRIVER_ASSERT(offsetof(CUmemPoolProps, location) == DRIVER_BY_MODEL(8, 8));
+DRIVER_ASSERT(offsetof(CUmemPoolProps, win32SecurityAttributes) == DRIVER_BY_MODEL(16, 16));
 DRIVER_ASSERT(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC) == DRIVER_BY_MODEL(104, 104));
 DRIVER_ASSERT(offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, type) == DRIVER_BY_MODEL(0, 0));
 DRIVER_ASSERT(offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle) == DRIVER_BY_MODEL(8, 8));
@@ -208,6 +224,16 @@ DRIVER_ASSERT_SIGNATURE(cuCtxCreate,
 DRIVER_ASSERT_SIGNATURE(cuCtxDestroy, CUresult(DRIVER_CALL*)(CUcontext ctx));
 DRIVER_ASSERT_SIGNATURE(cuMemAlloc, CUresult(DRIVER_CALL*)(CUdeviceptr* dptr, size_t bytesize));
 DRIVER_ASSERT_SIGNATURE(cuMemFree, CUresult(DRIVER_CALL*)(CUdeviceptr dptr));
+DRIVER_ASSERT_SIGNATURE(cuMemPoolCreate, CUresult(DRIVER_CALL*)(CUmemoryPool* pool,
+                                                                const CUmemPoolProps* poolProps));
+DRIVER_ASSERT_SIGNATURE(cuMemPoolSetAttribute,
+                        CUresult(DRIVER_CALL*)(CUmemoryPool pool, CUmemPool_attribute attr,
+                                               void* value));
+DRIVER_ASSERT_SIGNATURE(cuMemPoolDestroy, CUresult(DRIVER_CALL*)(CUmemoryPool pool));
+DRIVER_ASSERT_SIGNATURE(cuMemAllocFromPoolAsync,
+                        CUresult(DRIVER_CALL*)(CUdeviceptr* dptr, size_t bytesize,
+                                               CUmemoryPool pool, CUstream hStream));
+DRIVER_ASSERT_SIGNATURE(cuMemFreeAsync, CUresult(DRIVER_CALL*)(CUdeviceptr dptr, CUstream hStream));
 DRIVER_ASSERT_SIGNATURE(cuMemHostAlloc,
                         CUresult(DRIVER_CALL*)(void** pp, size_t bytesize, unsigned int Flags));
 DRIVER_ASSERT_SIGNATURE(cuMemFreeHost, CUresult(DRIVER_CALL*)(void* p));

@@ -9,25 +9,24 @@ struct EpDriverEvent {
 
 bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** out, EpError* error) {
   *out = NULL;
-  EpDriverStream* stream = calloc(1, sizeof *stream);
-  if (stream == NULL) {
-    return gpu_out_of_memory(error);
-  }
   GpuScope scope;
-  stream->context = gpu_context_begin(device, &scope, error);
-  if (stream->context == NULL ||
-      !gpu_context_end(
-          stream->context, &scope,
-          GPU_CALL(device, error, StreamCreate, &stream->native, GPU_STREAM_NON_BLOCKING))) {
-    free(stream);
+  EpDriverStream* stream = gpu_object_begin(device, sizeof *stream, &scope, error);
+  if (stream == NULL) {
     return false;
   }
-  ep_mutex_lock(&device->mutex);
-  stream->next = device->streams;
-  device->streams = stream;
-  ep_mutex_unlock(&device->mutex);
-  *out = stream;
-  return true;
+  bool good = GPU_CALL(device, error, StreamCreate, &stream->native, GPU_STREAM_NON_BLOCKING);
+  if (good && !GPU_CALL(device, error, EventCreate, &stream->mark, GPU_EVENT_DISABLE_TIMING)) {
+    (void)device->driver->api.StreamDestroy(stream->native);
+    good = false;
+  }
+  *out = gpu_object_end(stream, &scope, good);
+  if (good) {
+    ep_mutex_lock(&device->mutex);
+    stream->next = device->streams;
+    device->streams = stream;
+    ep_mutex_unlock(&device->mutex);
+  }
+  return good;
 }
 
 static void gpu_stream_destroy(GpuContext* context, void* object) {
@@ -40,6 +39,7 @@ static void gpu_stream_destroy(GpuContext* context, void* object) {
   }
   *link = stream->next;
   ep_mutex_unlock(&device->mutex);
+  (void)device->driver->api.EventDestroy(stream->mark);
   (void)device->driver->api.StreamDestroy(stream->native);
   free(stream);
 }
@@ -49,8 +49,9 @@ void ep_driver_stream_release(EpDriverStream* stream) {
   ep_mutex_lock(&device->mutex);
   stream->released = true;
   ep_mutex_unlock(&device->mutex);
-  /* A busy stream stays known until it is idle: what its work uses must not be freed before. */
-  gpu_retire(stream->context, gpu_stream_destroy, stream);
+  /* A busy stream stays known: what its work uses must not be freed before. */
+  (gpu_has_work(stream) ? gpu_retire : gpu_release_now)(stream->context, gpu_stream_destroy,
+                                                        stream);
 }
 
 void* ep_driver_stream_native(EpDriverStream* stream) {
@@ -69,28 +70,19 @@ EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* nativ
 
 bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
   GpuScope scope;
-  return gpu_enter(stream->context, &scope, error) &&
-         gpu_leave(&scope,
-                   GPU_CALL(stream->context->device, error, StreamSynchronize, stream->native));
+  return GPU_CALL_IN(stream->context, scope, error, StreamSynchronize, stream->native);
 }
 
 bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError* error) {
   *out = NULL;
-  EpDriverEvent* event = calloc(1, sizeof *event);
-  if (event == NULL) {
-    return gpu_out_of_memory(error);
-  }
   GpuScope scope;
-  event->context = gpu_context_begin(device, &scope, error);
-  if (event->context == NULL ||
-      !gpu_context_end(
-          event->context, &scope,
-          GPU_CALL(device, error, EventCreate, &event->native, GPU_EVENT_DISABLE_TIMING))) {
-    free(event);
-    return false;
+  EpDriverEvent* event = gpu_object_begin(device, sizeof *event, &scope, error);
+  if (event != NULL) {
+    *out = gpu_object_end(
+        event, &scope,
+        GPU_CALL(device, error, EventCreate, &event->native, GPU_EVENT_DISABLE_TIMING));
   }
-  *out = event;
-  return true;
+  return *out != NULL;
 }
 
 /* The driver itself keeps what enqueued waits need. */
@@ -107,21 +99,16 @@ void ep_driver_event_release(EpDriverEvent* event) {
 
 bool ep_driver_event_record(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
   GpuScope scope;
-  return gpu_enter(stream->context, &scope, error) &&
-         gpu_leave(&scope, GPU_CALL(stream->context->device, error, EventRecord, event->native,
-                                    stream->native));
+  return GPU_CALL_IN(stream->context, scope, error, EventRecord, event->native, stream->native);
 }
 
 bool ep_driver_event_wait(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {
   GpuScope scope;
-  return gpu_enter(stream->context, &scope, error) &&
-         gpu_leave(&scope, GPU_CALL(stream->context->device, error, StreamWaitEvent, stream->native,
-                                    event->native, 0));
+  return GPU_CALL_IN(stream->context, scope, error, StreamWaitEvent, stream->native, event->native,
+                     0);
 }
 
 bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
   GpuScope scope;
-  return gpu_enter(event->context, &scope, error) &&
-         gpu_leave(&scope,
-                   GPU_CALL(event->context->device, error, EventSynchronize, event->native));
+  return GPU_CALL_IN(event->context, scope, error, EventSynchronize, event->native);
 }

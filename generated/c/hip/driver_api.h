@@ -24,6 +24,8 @@ typedef struct ihipStream_t* hipStream_t;
 
 typedef struct ihipEvent_t* hipEvent_t;
 
+typedef struct ihipMemPoolHandle_t* hipMemPool_t;
+
 typedef void* hipExternalMemory_t;
 
 typedef void* hipExternalSemaphore_t;
@@ -55,6 +57,18 @@ typedef enum hipError_t {
   hipErrorUnknown = 999
 } hipError_t;
 
+typedef enum hipDeviceAttribute_t {
+  hipDeviceAttributeMemoryPoolsSupported = 88
+} hipDeviceAttribute_t;
+
+typedef enum hipMemAllocationType { hipMemAllocationTypePinned = 1 } hipMemAllocationType;
+
+typedef enum hipMemAllocationHandleType { hipMemHandleTypeNone = 0 } hipMemAllocationHandleType;
+
+typedef enum hipMemLocationType { hipMemLocationTypeDevice = 1 } hipMemLocationType;
+
+typedef enum hipMemPoolAttr { hipMemPoolReuseAllowInternalDependencies = 3 } hipMemPoolAttr;
+
 typedef enum hipExternalMemoryHandleType {
   hipExternalMemoryHandleTypeOpaqueFd = 1,
   hipExternalMemoryHandleTypeOpaqueWin32 = 2,
@@ -83,6 +97,19 @@ typedef struct hipDeviceProp_tR0600 {
   unsigned int luidDeviceNodeMask;
   char room_for_the_rest[8192];
 } hipDeviceProp_tR0600;
+
+typedef struct hipMemLocation {
+  hipMemLocationType type;
+  int id;
+} hipMemLocation;
+
+typedef struct hipMemPoolProps {
+  hipMemAllocationType allocType;
+  hipMemAllocationHandleType handleTypes;
+  hipMemLocation location;
+  void* win32SecurityAttributes;
+  char room_for_the_rest[64];
+} hipMemPoolProps;
 
 typedef struct hipExternalMemoryHandleDesc {
   hipExternalMemoryHandleType type;
@@ -155,12 +182,15 @@ typedef struct hipExternalSemaphoreWaitParams {
 /* The names that sources shared by several drivers use. */
 typedef hipStream_t GpuStream;
 typedef hipEvent_t GpuEvent;
+typedef hipMemPool_t GpuMemoryPool;
 typedef hipExternalMemory_t GpuExternalMemory;
 typedef hipExternalSemaphore_t GpuExternalSemaphore;
 typedef hipDeviceptr_t GpuAddress;
 typedef hipError_t GpuResult;
+typedef hipMemPoolAttr GpuMemoryPoolAttribute;
 typedef hipExternalMemoryHandleType GpuMemoryHandleType;
 typedef hipExternalSemaphoreHandleType GpuSemaphoreHandleType;
+typedef hipMemPoolProps GpuMemoryPoolProps;
 typedef hipExternalMemoryHandleDesc GpuMemoryHandleDesc;
 typedef hipExternalMemoryBufferDesc GpuMemoryBufferDesc;
 typedef hipExternalSemaphoreHandleDesc GpuSemaphoreHandleDesc;
@@ -170,6 +200,10 @@ typedef hipDevice_t GpuDevice;
 typedef hipHostFn_t GpuHostFunction;
 #define GPU_SUCCESS hipSuccess
 #define GPU_NOT_READY hipErrorNotReady
+#define GPU_MEMORY_POOLS_SUPPORTED hipDeviceAttributeMemoryPoolsSupported
+#define GPU_MEMORY_POOL_PINNED hipMemAllocationTypePinned
+#define GPU_MEMORY_POOL_OF_DEVICE hipMemLocationTypeDevice
+#define GPU_MEMORY_POOL_REUSE_WAITING hipMemPoolReuseAllowInternalDependencies
 #define GPU_STREAM_NON_BLOCKING hipStreamNonBlocking
 #define GPU_EVENT_BLOCKING_SYNC hipEventBlockingSync
 #define GPU_EVENT_DISABLE_TIMING hipEventDisableTiming
@@ -188,10 +222,23 @@ typedef struct DriverApi {
   hipError_t(DRIVER_CALL* DeviceGetPCIBusId)(char* pciBusId, int len, int device);
   hipError_t(DRIVER_CALL* GetDeviceProperties)(hipDeviceProp_tR0600* prop,
                                                int deviceId); /**< Null in drivers that lack it. */
+  hipError_t(DRIVER_CALL* DeviceGetAttribute)(int* pi, hipDeviceAttribute_t attr, int deviceId);
   hipError_t(DRIVER_CALL* GetDevice)(int* deviceId);
   hipError_t(DRIVER_CALL* SetDevice)(int deviceId);
   hipError_t(DRIVER_CALL* MemAlloc)(void** ptr, size_t size);
   hipError_t(DRIVER_CALL* MemFree)(void* ptr);
+  hipError_t(DRIVER_CALL* MemPoolCreate)(
+      hipMemPool_t* mem_pool,
+      const hipMemPoolProps* pool_props); /**< Null in drivers that lack it. */
+  hipError_t(DRIVER_CALL* MemPoolSetAttribute)(hipMemPool_t mem_pool, hipMemPoolAttr attr,
+                                               void* value); /**< Null in drivers that lack it. */
+  hipError_t(DRIVER_CALL* MemPoolDestroy)(
+      hipMemPool_t mem_pool); /**< Null in drivers that lack it. */
+  hipError_t(DRIVER_CALL* MemAllocFromPoolAsync)(
+      void** dev_ptr, size_t size, hipMemPool_t mem_pool,
+      hipStream_t stream); /**< Null in drivers that lack it. */
+  hipError_t(DRIVER_CALL* MemFreeAsync)(void* dev_ptr,
+                                        hipStream_t stream); /**< Null in drivers that lack it. */
   hipError_t(DRIVER_CALL* HostAlloc)(void** ptr, size_t size, unsigned int flags);
   hipError_t(DRIVER_CALL* HostFree)(void* ptr);
   hipError_t(DRIVER_CALL* HostRegister)(void* hostPtr, size_t sizeBytes, unsigned int flags);
@@ -239,10 +286,16 @@ typedef struct DriverApi {
 #define DRIVER_NAME_DeviceGetName "hipDeviceGetName"
 #define DRIVER_NAME_DeviceGetPCIBusId "hipDeviceGetPCIBusId"
 #define DRIVER_NAME_GetDeviceProperties "hipGetDevicePropertiesR0600"
+#define DRIVER_NAME_DeviceGetAttribute "hipDeviceGetAttribute"
 #define DRIVER_NAME_GetDevice "hipGetDevice"
 #define DRIVER_NAME_SetDevice "hipSetDevice"
 #define DRIVER_NAME_MemAlloc "hipMalloc"
 #define DRIVER_NAME_MemFree "hipFree"
+#define DRIVER_NAME_MemPoolCreate "hipMemPoolCreate"
+#define DRIVER_NAME_MemPoolSetAttribute "hipMemPoolSetAttribute"
+#define DRIVER_NAME_MemPoolDestroy "hipMemPoolDestroy"
+#define DRIVER_NAME_MemAllocFromPoolAsync "hipMallocFromPoolAsync"
+#define DRIVER_NAME_MemFreeAsync "hipFreeAsync"
 #define DRIVER_NAME_HostAlloc "hipHostMalloc"
 #define DRIVER_NAME_HostFree "hipHostFree"
 #define DRIVER_NAME_HostRegister "hipHostRegister"

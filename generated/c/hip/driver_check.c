@@ -52,6 +52,16 @@ DRIVER_ASSERT(hipErrorHostMemoryNotRegistered == 713);
 DRIVER_ASSERT(hipErrorLaunchFailure == 719);
 DRIVER_ASSERT(hipErrorNotSupported == 801);
 DRIVER_ASSERT(hipErrorUnknown == 999);
+DRIVER_ASSERT(sizeof(hipDeviceAttribute_t) == 4);
+DRIVER_ASSERT(hipDeviceAttributeMemoryPoolsSupported == 88);
+DRIVER_ASSERT(sizeof(hipMemAllocationType) == 4);
+DRIVER_ASSERT(hipMemAllocationTypePinned == 1);
+DRIVER_ASSERT(sizeof(hipMemAllocationHandleType) == 4);
+DRIVER_ASSERT(hipMemHandleTypeNone == 0);
+DRIVER_ASSERT(sizeof(hipMemLocationType) == 4);
+DRIVER_ASSERT(hipMemLocationTypeDevice == 1);
+DRIVER_ASSERT(sizeof(hipMemPoolAttr) == 4);
+DRIVER_ASSERT(hipMemPoolReuseAllowInternalDependencies == 3);
 DRIVER_ASSERT(sizeof(hipExternalMemoryHandleType) == 4);
 DRIVER_ASSERT(hipExternalMemoryHandleTypeOpaqueFd == 1);
 DRIVER_ASSERT(hipExternalMemoryHandleTypeOpaqueWin32 == 2);
@@ -88,6 +98,13 @@ DRIVER_ASSERT(offsetof(hipDeviceProp_tR0600, luid) == DRIVER_BY_MODEL(272, 272))
 #if !defined(DRIVER_VENDOR_HEADER) || HIP_VERSION >= 60000000
 DRIVER_ASSERT(offsetof(hipDeviceProp_tR0600, luidDeviceNodeMask) == DRIVER_BY_MODEL(280, 280));
 #endif
+DRIVER_ASSERT(sizeof(hipMemLocation) == DRIVER_BY_MODEL(8, 8));
+DRIVER_ASSERT(offsetof(hipMemLocation, type) == DRIVER_BY_MODEL(0, 0));
+DRIVER_ASSERT(offsetof(hipMemLocation, id) == DRIVER_BY_MODEL(4, 4));
+DRIVER_ASSERT(offsetof(hipMemPoolProps, allocType) == DRIVER_BY_MODEL(0, 0));
+DRIVER_ASSERT(offsetof(hipMemPoolProps, handleTypes) == DRIVER_BY_MODEL(4, 4));
+DRIVER_ASSERT(offsetof(hipMemPoolProps, location) == DRIVER_BY_MODEL(8, 8));
+DRIVER_ASSERT(offsetof(hipMemPoolProps, win32SecurityAttributes) == DRIVER_BY_MODEL(16, 16));
 DRIVER_ASSERT(sizeof(hipExternalMemoryHandleDesc) == DRIVER_BY_MODEL(40, 40));
 DRIVER_ASSERT(offsetof(hipExternalMemoryHandleDesc, type) == DRIVER_BY_MODEL(0, 0));
 DRIVER_ASSERT(offsetof(hipExternalMemoryHandleDesc, handle) == DRIVER_BY_MODEL(8, 8));
@@ -153,10 +170,23 @@ DRIVER_ASSERT_SIGNATURE(hipDeviceGetPCIBusId,
 DRIVER_ASSERT_SIGNATURE(hipGetDevicePropertiesR0600,
                         hipError_t(DRIVER_CALL*)(hipDeviceProp_tR0600* prop, int deviceId));
 #endif
+DRIVER_ASSERT_SIGNATURE(hipDeviceGetAttribute,
+                        hipError_t(DRIVER_CALL*)(int* pi, hipDeviceAttribute_t attr, int deviceId));
 DRIVER_ASSERT_SIGNATURE(hipGetDevice, hipError_t(DRIVER_CALL*)(int* deviceId));
 DRIVER_ASSERT_SIGNATURE(hipSetDevice, hipError_t(DRIVER_CALL*)(int deviceId));
 DRIVER_ASSERT_SIGNATURE(hipMalloc, hipError_t(DRIVER_CALL*)(void** ptr, size_t size));
 DRIVER_ASSERT_SIGNATURE(hipFree, hipError_t(DRIVER_CALL*)(void* ptr));
+DRIVER_ASSERT_SIGNATURE(hipMemPoolCreate,
+                        hipError_t(DRIVER_CALL*)(hipMemPool_t* mem_pool,
+                                                 const hipMemPoolProps* pool_props));
+DRIVER_ASSERT_SIGNATURE(hipMemPoolSetAttribute,
+                        hipError_t(DRIVER_CALL*)(hipMemPool_t mem_pool, hipMemPoolAttr attr,
+                                                 void* value));
+DRIVER_ASSERT_SIGNATURE(hipMemPoolDestroy, hipError_t(DRIVER_CALL*)(hipMemPool_t mem_pool));
+DRIVER_ASSERT_SIGNATURE(hipMallocFromPoolAsync,
+                        hipError_t(DRIVER_CALL*)(void** dev_ptr, size_t size, hipMemPool_t mem_pool,
+                                                 hipStream_t stream));
+DRIVER_ASSERT_SIGNATURE(hipFreeAsync, hipError_t(DRIVER_CALL*)(void* dev_ptr, hipStream_t stream));
 DRIVER_ASSERT_SIGNATURE(hipHostMalloc,
                         hipError_t(DRIVER_CALL*)(void** ptr, size_t size, unsigned int flags));
 DRIVER_ASSERT_SIGNATURE(hipHostFree, hipError_t(DRIVER_CALL*)(void* ptr));

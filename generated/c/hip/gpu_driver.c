@@ -24,7 +24,7 @@ bool gpu_out_of_memory(EpError* error) {
 static bool gpu_device_open(EpDriver* driver, size_t index, EpError* error) {
   EpDriverDevice* device = &driver->devices[index];
   device->driver = driver;
-  device->retired_end = &device->retired;
+  ep_mutex_init(&device->gate);
   ep_mutex_init(&device->mutex);
   ep_mutex_init(&device->staging_mutex);
   ep_registry_init(&device->allocations);
@@ -47,17 +47,24 @@ static bool gpu_device_open(EpDriver* driver, size_t index, EpError* error) {
   info->hardware_vendor = EP_VENDOR;
   info->memory_device_type = EP_MEMORY_DEVICE_TYPE;
   info->memory_device_id = (uint32_t)index;
+  device->pooled = gpu_pool_supported(device);
   gpu_backend_identify(device);
   return true;
 }
 
 static void gpu_device_close(EpDriverDevice* device) {
-  gpu_staging_destroy(device);
+  GpuScope scope;
+  if (device->primary != NULL && gpu_enter_to_release(device->primary, &scope)) {
+    gpu_staging_destroy(device);
+    gpu_pool_destroy(device);
+    (void)gpu_leave(&scope, true);
+  }
   gpu_context_drop(device->graphics);
   gpu_context_drop(device->primary);
   ep_registry_destroy(&device->allocations);
   ep_mutex_destroy(&device->staging_mutex);
   ep_mutex_destroy(&device->mutex);
+  ep_mutex_destroy(&device->gate);
 }
 
 static void gpu_driver_destroy(EpDriver* driver) {

@@ -10,6 +10,20 @@ struct EpDriverMemory {
   size_t offset;              /* From there to the region. */
 };
 
+static bool gpu_is_pooled(const GpuContext* context) {
+  return context->device->pooled && !context->graphics;
+}
+
+static void gpu_memory_free(GpuContext* context, void* object) {
+  EpDriverDevice* device = context->device;
+  GpuAddress address = (GpuAddress)(uintptr_t)object;
+  if (gpu_is_pooled(context)) {
+    (void)device->driver->api.MemFreeAsync(address, device->pool.frees);
+  } else {
+    (void)device->driver->api.MemFree(address);
+  }
+}
+
 void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
   EpError ignored;
   GpuScope scope;
@@ -18,23 +32,37 @@ void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
     return NULL;
   }
   GpuAddress address = 0;
-  bool good = GPU_CALL(device, &ignored, MemAlloc, &address, bytes);
-  void* memory = (void*)(uintptr_t)address;
-  if (good && !ep_registry_add(&device->allocations, memory, (uintptr_t)context)) {
-    (void)device->driver->api.MemFree(address);
-    good = false;
+  bool good = gpu_is_pooled(context) ? gpu_pool_alloc(device, bytes, &address, &ignored)
+                                     : GPU_CALL(device, &ignored, MemAlloc, &address, bytes);
+  if (!gpu_context_end(context, &scope, good)) {
+    return NULL;
   }
-  return gpu_context_end(context, &scope, good) ? memory : NULL;
-}
-
-static void gpu_memory_free(GpuContext* context, void* object) {
-  (void)context->device->driver->api.MemFree((GpuAddress)(uintptr_t)object);
+  void* memory = (void*)(uintptr_t)address;
+  if (!ep_registry_add(&device->allocations, memory, (uintptr_t)context)) {
+    gpu_retire(context, gpu_memory_free, memory);
+    return NULL;
+  }
+  return memory;
 }
 
 void ep_driver_free(EpDriverDevice* device, void* memory) {
-  uintptr_t context = 0;
-  if (ep_registry_remove(&device->allocations, memory, &context)) {
-    gpu_retire((GpuContext*)context, gpu_memory_free, memory);
+  EpError ignored;
+  GpuScope scope;
+  uintptr_t value = 0;
+  if (!ep_registry_remove(&device->allocations, memory, &value)) {
+    return;
+  }
+  GpuContext* context = (GpuContext*)value;
+  bool freed = false;
+  if (gpu_is_pooled(context) && gpu_enter_to_release(context, &scope)) {
+    freed = gpu_stream_follow(device, device->pool.frees, &ignored);
+    if (freed) {
+      gpu_memory_free(context, memory);
+    }
+    (void)gpu_context_end(context, &scope, !freed);
+  }
+  if (!freed) {
+    gpu_retire(context, gpu_memory_free, memory);
   }
 }
 
@@ -50,11 +78,7 @@ static bool gpu_memory_map(EpDriverMemory* memory, const EpMemoryRequest* reques
   handle.type = (GpuMemoryHandleType)request->type->driver_type;
   handle.size = request->size_bytes;
   handle.flags = request->type->dedicated ? GPU_MEMORY_DEDICATED : 0;
-  if (request->type->kind == EP_NATIVE_FD) {
-    handle.handle.fd = native.fd;
-  } else {
-    handle.handle.win32.handle = native.handle;
-  }
+  GPU_SET_HANDLE(&handle, request->type, native);
   GpuMemoryBufferDesc buffer = {0};
   /* The whole allocation: a region of no bytes could not be mapped. */
   buffer.size = request->size_bytes;
@@ -94,45 +118,38 @@ static bool gpu_memory_register(EpDriverMemory* memory, const EpMemoryRequest* r
                 GPU_HOST_REGISTER_MAPPED | GPU_HOST_REGISTER_PORTABLE)) {
     return false;
   }
-  if (!GPU_CALL(device, error, HostGetDevicePointer, &memory->mapped, host, 0)) {
-    (void)device->driver->api.HostUnregister(host);
-    return false;
-  }
   memory->host = host;
-  return true;
+  return GPU_CALL(device, error, HostGetDevicePointer, &memory->mapped, host, 0);
 }
 
 bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* request,
                              EpDriverMemory** out, EpError* error) {
   *out = NULL;
-  EpDriverMemory* memory = calloc(1, sizeof *memory);
-  if (memory == NULL) {
-    return gpu_out_of_memory(error);
-  }
   GpuScope scope;
-  memory->offset = request->offset_bytes;
-  memory->context = gpu_context_begin(device, &scope, error);
-  bool good = memory->context != NULL;
-  if (good) {
-    switch (request->type->kind) {
-      case EP_NATIVE_FD:
-        good = gpu_memory_map_fd(memory, request, error);
-        break;
-      case EP_NATIVE_WIN32:
-        good = gpu_memory_map(memory, request, request->native, error);
-        break;
-      case EP_NATIVE_POINTER:
-        good = gpu_memory_register(memory, request, error);
-        break;
-    }
-    (void)gpu_context_end(memory->context, &scope, good);
-  }
-  if (!good) {
-    free(memory);
+  EpDriverMemory* memory = gpu_object_begin(device, sizeof *memory, &scope, error);
+  if (memory == NULL) {
     return false;
   }
-  *out = memory;
-  return true;
+  memory->offset = request->offset_bytes;
+  bool good = false;
+  switch (request->type->kind) {
+    case EP_NATIVE_FD:
+      good = gpu_memory_map_fd(memory, request, error);
+      break;
+    case EP_NATIVE_WIN32:
+      good = gpu_memory_map(memory, request, request->native, error);
+      break;
+    case EP_NATIVE_POINTER:
+      good = gpu_memory_register(memory, request, error);
+      break;
+  }
+  bool registered = memory->host != NULL;
+  *out = gpu_object_end(memory, &scope, good || registered);
+  if (!good && registered) {
+    ep_driver_memory_release(*out);
+    *out = NULL;
+  }
+  return good;
 }
 
 void* ep_driver_memory_address(const EpDriverMemory* memory) {

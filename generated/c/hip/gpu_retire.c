@@ -1,105 +1,88 @@
+/*
+ * Releases behind work. Some of the driver's calls that release block until the whole device is idle,
+ * and hold up the calls of other threads meanwhile. If the device then waits for a semaphore whose
+ * owner needs the driver, nobody gets on. So they are made only while no stream has work, and
+ * nothing that waits for a semaphore is enqueued meanwhile.
+ */
 #include <stdlib.h>
 
 #include "gpu_device.h"
-
-/* Points in the streams that had work; when all have passed, that work is done. */
-typedef struct GpuMark {
-  GpuContext* context;
-  GpuEvent event;
-} GpuMark;
-
-typedef struct GpuMarks {
-  size_t count;
-  GpuMark marks[];
-} GpuMarks;
 
 struct GpuRetired {
   GpuRetired* next;
   GpuContext* context;
   GpuRelease* release;
   void* object;
-  GpuMarks* marks;
 };
 
-static void gpu_marks_destroy(GpuMarks* marks) {
-  for (size_t i = 0; i < marks->count; ++i) {
-    GpuContext* context = marks->marks[i].context;
-    GpuScope scope;
-    if (gpu_enter_to_release(context, &scope)) {
-      (void)context->device->driver->api.EventDestroy(marks->marks[i].event);
-      (void)gpu_leave(&scope, true);
-    }
-    gpu_context_drop(context);
-  }
-  free(marks);
-}
-
-/* Adds a mark if `stream` has work; its context is current. */
-static bool gpu_mark(GpuMarks* marks, EpDriverStream* stream, EpError* error) {
-  EpDriverDevice* device = stream->context->device;
-  GpuResult result = device->driver->api.StreamQuery(stream->native);
-  if (result != GPU_NOT_READY) {
-    return gpu_check(result, DRIVER_NAME_StreamQuery, error);
-  }
-  GpuMark* mark = &marks->marks[marks->count];
-  if (!GPU_CALL(device, error, EventCreate, &mark->event,
-                GPU_EVENT_DISABLE_TIMING | GPU_EVENT_BLOCKING_SYNC)) {
-    return false;
-  }
-  mark->context = stream->context;
-  gpu_context_retain(mark->context);
-  ++marks->count;
-  return GPU_CALL(device, error, EventRecord, mark->event, stream->native);
-}
-
-/* Marks on every stream of `device` that has work; null, with `error` written, on failure. */
-static GpuMarks* gpu_marks_create(EpDriverDevice* device, EpError* error) {
+bool gpu_stream_follow(EpDriverDevice* device, GpuStream follower, EpError* error) {
+  bool good = true;
   ep_mutex_lock(&device->mutex);
-  size_t count = 0;
-  for (EpDriverStream* stream = device->streams; stream != NULL; stream = stream->next) {
-    ++count;
-  }
-  GpuMarks* marks = calloc(1, sizeof *marks + count * sizeof marks->marks[0]);
-  bool good = marks != NULL || gpu_out_of_memory(error);
   for (EpDriverStream* stream = device->streams; good && stream != NULL; stream = stream->next) {
     GpuScope scope;
-    good = gpu_enter(stream->context, &scope, error) &&
-           gpu_leave(&scope, gpu_mark(marks, stream, error));
+    good = GPU_CALL_IN(stream->context, scope, error, EventRecord, stream->mark, stream->native) &&
+           GPU_CALL(device, error, StreamWaitEvent, follower, stream->mark, 0);
   }
   ep_mutex_unlock(&device->mutex);
-  if (!good && marks != NULL) {
-    gpu_marks_destroy(marks);
-  }
-  return good ? marks : NULL;
-}
-
-/* Blocks until the work before every mark is done. */
-static bool gpu_marks_wait(const GpuMarks* marks, EpError* error) {
-  bool good = true;
-  for (size_t i = 0; i < marks->count; ++i) {
-    GpuContext* context = marks->marks[i].context;
-    GpuScope scope;
-    bool entered = gpu_enter(context, &scope, error);
-    good = entered && GPU_CALL(context->device, error, EventSynchronize, marks->marks[i].event) &&
-           good;
-    if (entered) {
-      (void)gpu_leave(&scope, true);
-    }
-  }
   return good;
 }
 
 bool ep_driver_device_flush(EpDriverDevice* device, EpError* error) {
-  GpuMarks* marks = gpu_marks_create(device, error);
-  if (marks == NULL) {
-    return false;
+  const DriverApi* api = &device->driver->api;
+  ep_mutex_lock(&device->mutex);
+  GpuContext* context = device->streams == NULL ? NULL : device->streams->context;
+  if (context != NULL) {
+    gpu_context_retain(context);
   }
-  bool good = gpu_marks_wait(marks, error);
-  gpu_marks_destroy(marks);
+  ep_mutex_unlock(&device->mutex);
+  GpuScope scope;
+  if (context == NULL || !gpu_enter(context, &scope, error)) {
+    gpu_context_drop(context);
+    return context == NULL;
+  }
+  /* A thread that waits for a stream itself would keep a processor busy. */
+  GpuStream last = NULL;
+  GpuEvent end = NULL;
+  bool good = GPU_CALL(device, error, StreamCreate, &last, GPU_STREAM_NON_BLOCKING) &&
+              GPU_CALL(device, error, EventCreate, &end,
+                       GPU_EVENT_DISABLE_TIMING | GPU_EVENT_BLOCKING_SYNC) &&
+              gpu_stream_follow(device, last, error) &&
+              GPU_CALL(device, error, EventRecord, end, last) &&
+              GPU_CALL(device, error, EventSynchronize, end);
+  if (end != NULL) {
+    (void)api->EventDestroy(end);
+  }
+  if (last != NULL) {
+    (void)api->StreamDestroy(last);
+  }
+  (void)gpu_context_end(context, &scope, false);
   return good;
 }
 
-static void gpu_release_now(GpuContext* context, GpuRelease* release, void* object) {
+bool gpu_has_work(EpDriverStream* stream) {
+  const DriverApi* api = &stream->context->device->driver->api;
+  GpuScope scope;
+  if (!gpu_enter_to_release(stream->context, &scope)) {
+    return false;
+  }
+  GpuResult result = api->StreamQuery(stream->native);
+  if (result != GPU_SUCCESS && result != GPU_NOT_READY) {
+    result = api->StreamQuery(stream->native);
+  }
+  return gpu_leave(&scope, result == GPU_NOT_READY);
+}
+
+static bool gpu_is_idle(EpDriverDevice* device) {
+  ep_mutex_lock(&device->mutex);
+  EpDriverStream* stream = device->streams;
+  while (stream != NULL && !gpu_has_work(stream)) {
+    stream = stream->next;
+  }
+  ep_mutex_unlock(&device->mutex);
+  return stream == NULL;
+}
+
+void gpu_release_now(GpuContext* context, GpuRelease* release, void* object) {
   GpuScope scope;
   bool entered = gpu_enter_to_release(context, &scope);
   release(context, object);
@@ -109,78 +92,78 @@ static void gpu_release_now(GpuContext* context, GpuRelease* release, void* obje
   gpu_context_drop(context);
 }
 
-/* Waits and releases; a failed wait is tried once more, then the context is past all work. */
-static void gpu_retired_finish(GpuRetired* retired) {
-  EpError ignored;
-  if (!gpu_marks_wait(retired->marks, &ignored)) {
-    (void)gpu_marks_wait(retired->marks, &ignored);
+/* Releases all that is retired; the device is idle, its gate is held. */
+static void gpu_release_retired(EpDriverDevice* device) {
+  while (device->retired != NULL) {
+    GpuRetired* retired = device->retired;
+    device->retired = retired->next;
+    gpu_release_now(retired->context, retired->release, retired->object);
+    free(retired);
   }
-  gpu_marks_destroy(retired->marks);
-  gpu_release_now(retired->context, retired->release, retired->object);
-  free(retired);
+}
+
+void gpu_gate_lock(EpDriverDevice* device) {
+  ep_mutex_lock(&device->gate);
+  if (device->retired != NULL && gpu_is_idle(device)) {
+    gpu_release_retired(device);
+  }
 }
 
 static void gpu_reap(void* argument) {
   EpDriverDevice* device = argument;
   EpDriver* driver = device->driver;
-  for (;;) {
-    ep_mutex_lock(&device->mutex);
-    GpuRetired* retired = device->retired;
-    if (retired == NULL) {
+  EpError ignored;
+  bool failed = false;
+  bool done = false;
+  while (!done) {
+    ep_mutex_lock(&device->gate);
+    done = failed || device->retired == NULL || gpu_is_idle(device);
+    if (done) {
+      gpu_release_retired(device);
       device->reaping = false;
-    } else {
-      device->retired = retired->next;
-      if (device->retired == NULL) {
-        device->retired_end = &device->retired;
-      }
     }
-    ep_mutex_unlock(&device->mutex);
-    if (retired == NULL) {
-      break;
-    }
-    gpu_retired_finish(retired);
+    ep_mutex_unlock(&device->gate);
+    /* A driver that fails twice does no work any more. */
+    failed = !done && !ep_driver_device_flush(device, &ignored) &&
+             !ep_driver_device_flush(device, &ignored);
   }
   gpu_driver_drop(driver);
 }
 
-/* Leaves `retired` to the device's thread, which is started if there is none; false if it cannot
- * be, and then `retired` is the caller's still. */
-static bool gpu_retire_later(EpDriverDevice* device, GpuRetired* retired) {
-  ep_mutex_lock(&device->mutex);
-  bool good = device->reaping;
-  if (!good) {
+/* Leaves `object` to the device's thread, which is started if there is none; false if there is no
+ * memory or no thread to be had. The gate is held. */
+static bool gpu_retire_later(GpuContext* context, GpuRelease* release, void* object) {
+  EpDriverDevice* device = context->device;
+  GpuRetired* retired = malloc(sizeof *retired);
+  if (retired != NULL && !device->reaping) {
     gpu_driver_retain(device->driver);
-    good = ep_thread_start(gpu_reap, device);
-    device->reaping = good;
+    device->reaping = ep_thread_start(gpu_reap, device);
+    if (!device->reaping) {
+      gpu_driver_drop(device->driver);
+    }
   }
-  if (good) {
-    *device->retired_end = retired;
-    device->retired_end = &retired->next;
+  if (retired == NULL || !device->reaping) {
+    free(retired);
+    return false;
   }
-  ep_mutex_unlock(&device->mutex);
-  return good;
+  *retired = (GpuRetired){device->retired, context, release, object};
+  device->retired = retired;
+  return true;
 }
 
 void gpu_retire(GpuContext* context, GpuRelease* release, void* object) {
   EpDriverDevice* device = context->device;
   EpError ignored;
-  GpuMarks* marks = gpu_marks_create(device, &ignored);
-  if (marks == NULL) {
-    marks = gpu_marks_create(device, &ignored);
-  }
-  GpuRetired* retired = marks != NULL && marks->count > 0 ? calloc(1, sizeof *retired) : NULL;
-  if (retired == NULL) {
-    /* Idle, or a driver that fails twice and does no work any more, or short of memory. */
-    if (marks != NULL) {
-      (void)gpu_marks_wait(marks, &ignored);
-      gpu_marks_destroy(marks);
+  ep_mutex_lock(&device->gate);
+  bool idle = gpu_is_idle(device);
+  if (idle || !gpu_retire_later(context, release, object)) {
+    if (!idle) {
+      /* Short of memory or threads: this call has to wait, but no other. */
+      ep_mutex_unlock(&device->gate);
+      (void)ep_driver_device_flush(device, &ignored);
+      ep_mutex_lock(&device->gate);
     }
     gpu_release_now(context, release, object);
-    return;
   }
-  *retired = (GpuRetired){.context = context, .release = release, .object = object, .marks = marks};
-  if (!gpu_retire_later(device, retired)) {
-    gpu_driver_drop(device->driver);
-    gpu_retired_finish(retired);
-  }
+  ep_mutex_unlock(&device->gate);
 }

@@ -13,29 +13,18 @@ bool ep_driver_can_import_semaphore(EpDriverDevice* device, const EpHandleType* 
 
 bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type,
                                 EpNativeHandle native, EpDriverSemaphore** out, EpError* error) {
-  *out = NULL;
-  EpDriverSemaphore* semaphore = calloc(1, sizeof *semaphore);
-  if (semaphore == NULL) {
-    return gpu_out_of_memory(error);
-  }
   GpuSemaphoreHandleDesc handle = {0};
   handle.type = (GpuSemaphoreHandleType)type->driver_type;
-  if (type->kind == EP_NATIVE_FD) {
-    handle.handle.fd = native.fd;
-  } else {
-    handle.handle.win32.handle = native.handle;
-  }
+  GPU_SET_HANDLE(&handle, type, native);
+  *out = NULL;
   GpuScope scope;
-  semaphore->context = gpu_context_begin(device, &scope, error);
-  if (semaphore->context == NULL ||
-      !gpu_context_end(
-          semaphore->context, &scope,
-          GPU_CALL(device, error, ImportExternalSemaphore, &semaphore->native, &handle))) {
-    free(semaphore);
-    return false;
+  EpDriverSemaphore* semaphore = gpu_object_begin(device, sizeof *semaphore, &scope, error);
+  if (semaphore != NULL) {
+    *out = gpu_object_end(
+        semaphore, &scope,
+        GPU_CALL(device, error, ImportExternalSemaphore, &semaphore->native, &handle));
   }
-  *out = semaphore;
-  return true;
+  return *out != NULL;
 }
 
 static void gpu_semaphore_destroy(GpuContext* context, void* object) {
@@ -53,10 +42,13 @@ bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stre
                               EpError* error) {
   GpuWaitParams parameters = {0};
   parameters.params.fence.value = value;
+  EpDriverDevice* device = stream->context->device;
   GpuScope scope;
-  return gpu_enter(stream->context, &scope, error) &&
-         gpu_leave(&scope, GPU_CALL(stream->context->device, error, WaitExternalSemaphoresAsync,
-                                    &semaphore->native, &parameters, 1, stream->native));
+  gpu_gate_lock(device);
+  bool good = GPU_CALL_IN(stream->context, scope, error, WaitExternalSemaphoresAsync,
+                          &semaphore->native, &parameters, 1, stream->native);
+  ep_mutex_unlock(&device->gate);
+  return good;
 }
 
 bool ep_driver_semaphore_signal(EpDriverSemaphore* semaphore, EpDriverStream* stream,
@@ -64,7 +56,6 @@ bool ep_driver_semaphore_signal(EpDriverSemaphore* semaphore, EpDriverStream* st
   GpuSignalParams parameters = {0};
   parameters.params.fence.value = value;
   GpuScope scope;
-  return gpu_enter(stream->context, &scope, error) &&
-         gpu_leave(&scope, GPU_CALL(stream->context->device, error, SignalExternalSemaphoresAsync,
-                                    &semaphore->native, &parameters, 1, stream->native));
+  return GPU_CALL_IN(stream->context, scope, error, SignalExternalSemaphoresAsync,
+                     &semaphore->native, &parameters, 1, stream->native);
 }

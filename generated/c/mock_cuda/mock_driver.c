@@ -8,6 +8,20 @@
 #include "mock_record.h"
 #include "mock_sim.h"
 
+static void mock_record_CUmemPoolProps(MockCall* call, const char* name,
+                                       const CUmemPoolProps* value) {
+  mock_argument_address(call, name, (uint64_t)(uintptr_t)value);
+  if (value == NULL) {
+    return;
+  }
+  mock_argument_signed(call, "allocType", (long long)value->allocType);
+  mock_argument_signed(call, "handleTypes", (long long)value->handleTypes);
+  mock_argument_signed(call, "location.type", (long long)value->location.type);
+  mock_argument_signed(call, "location.id", (long long)value->location.id);
+  mock_argument_address(call, "win32SecurityAttributes",
+                        (uint64_t)(uintptr_t)value->win32SecurityAttributes);
+}
+
 static void mock_record_CUDA_EXTERNAL_MEMORY_HANDLE_DESC(
     MockCall* call, const char* name, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* value) {
   mock_argument_address(call, name, (uint64_t)(uintptr_t)value);
@@ -300,6 +314,85 @@ CUresult DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
   int failure = 0;
   bool fails = mock_is_to_fail(&call, &failure);
   CUresult result = sim_MemFree(dptr);
+  if (fails) {
+    result = (CUresult)failure;
+  }
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT CUresult DRIVER_CALL cuMemPoolCreate(CUmemoryPool* pool,
+                                                 const CUmemPoolProps* poolProps);
+CUresult DRIVER_CALL cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
+  MockCall call;
+  mock_begin(&call, "cuMemPoolCreate");
+  mock_argument_address(&call, "pool", (uint64_t)(uintptr_t)pool);
+  mock_record_CUmemPoolProps(&call, "poolProps", poolProps);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  CUresult result = fails ? (CUresult)failure : sim_MemPoolCreate(pool, poolProps);
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT CUresult DRIVER_CALL cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
+                                                       void* value);
+CUresult DRIVER_CALL cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr,
+                                           void* value) {
+  MockCall call;
+  mock_begin(&call, "cuMemPoolSetAttribute");
+  mock_argument_address(&call, "pool", (uint64_t)(uintptr_t)pool);
+  mock_argument_signed(&call, "attr", (long long)attr);
+  mock_argument_address(&call, "value", (uint64_t)(uintptr_t)value);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  CUresult result = fails ? (CUresult)failure : sim_MemPoolSetAttribute(pool, attr, value);
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT CUresult DRIVER_CALL cuMemPoolDestroy(CUmemoryPool pool);
+CUresult DRIVER_CALL cuMemPoolDestroy(CUmemoryPool pool) {
+  MockCall call;
+  mock_begin(&call, "cuMemPoolDestroy");
+  mock_argument_address(&call, "pool", (uint64_t)(uintptr_t)pool);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  CUresult result = sim_MemPoolDestroy(pool);
+  if (fails) {
+    result = (CUresult)failure;
+  }
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT CUresult DRIVER_CALL cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize,
+                                                         CUmemoryPool pool, CUstream hStream);
+CUresult DRIVER_CALL cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                             CUstream hStream) {
+  MockCall call;
+  mock_begin(&call, "cuMemAllocFromPoolAsync");
+  mock_argument_address(&call, "dptr", (uint64_t)(uintptr_t)dptr);
+  mock_argument_signed(&call, "bytesize", (long long)bytesize);
+  mock_argument_address(&call, "pool", (uint64_t)(uintptr_t)pool);
+  mock_argument_address(&call, "hStream", (uint64_t)(uintptr_t)hStream);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  CUresult result =
+      fails ? (CUresult)failure : sim_MemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT CUresult DRIVER_CALL cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
+CUresult DRIVER_CALL cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+  MockCall call;
+  mock_begin(&call, "cuMemFreeAsync");
+  mock_argument_address(&call, "dptr", (uint64_t)dptr);
+  mock_argument_address(&call, "hStream", (uint64_t)(uintptr_t)hStream);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  CUresult result = sim_MemFreeAsync(dptr, hStream);
   if (fails) {
     result = (CUresult)failure;
   }

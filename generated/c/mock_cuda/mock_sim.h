@@ -25,6 +25,12 @@ CUresult sim_CtxCreate(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsi
 CUresult sim_CtxDestroy(CUcontext ctx);
 CUresult sim_MemAlloc(CUdeviceptr* dptr, size_t bytesize);
 CUresult sim_MemFree(CUdeviceptr dptr);
+CUresult sim_MemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps);
+CUresult sim_MemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value);
+CUresult sim_MemPoolDestroy(CUmemoryPool pool);
+CUresult sim_MemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                   CUstream hStream);
+CUresult sim_MemFreeAsync(CUdeviceptr dptr, CUstream hStream);
 CUresult sim_HostAlloc(void** pp, size_t bytesize, unsigned int Flags);
 CUresult sim_HostFree(void* p);
 CUresult sim_HostRegister(void* p, size_t bytesize, unsigned int Flags);

@@ -8,6 +8,20 @@
 #include "mock_record.h"
 #include "mock_sim.h"
 
+static void mock_record_hipMemPoolProps(MockCall* call, const char* name,
+                                        const hipMemPoolProps* value) {
+  mock_argument_address(call, name, (uint64_t)(uintptr_t)value);
+  if (value == NULL) {
+    return;
+  }
+  mock_argument_signed(call, "allocType", (long long)value->allocType);
+  mock_argument_signed(call, "handleTypes", (long long)value->handleTypes);
+  mock_argument_signed(call, "location.type", (long long)value->location.type);
+  mock_argument_signed(call, "location.id", (long long)value->location.id);
+  mock_argument_address(call, "win32SecurityAttributes",
+                        (uint64_t)(uintptr_t)value->win32SecurityAttributes);
+}
+
 static void mock_record_hipExternalMemoryHandleDesc(MockCall* call, const char* name,
                                                     const hipExternalMemoryHandleDesc* value) {
   mock_argument_address(call, name, (uint64_t)(uintptr_t)value);
@@ -163,6 +177,21 @@ hipError_t DRIVER_CALL hipGetDevicePropertiesR0600(hipDeviceProp_tR0600* prop, i
   return result;
 }
 
+MOCK_EXPORT hipError_t DRIVER_CALL hipDeviceGetAttribute(int* pi, hipDeviceAttribute_t attr,
+                                                         int deviceId);
+hipError_t DRIVER_CALL hipDeviceGetAttribute(int* pi, hipDeviceAttribute_t attr, int deviceId) {
+  MockCall call;
+  mock_begin(&call, "hipDeviceGetAttribute");
+  mock_argument_address(&call, "pi", (uint64_t)(uintptr_t)pi);
+  mock_argument_signed(&call, "attr", (long long)attr);
+  mock_argument_signed(&call, "deviceId", (long long)deviceId);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  hipError_t result = fails ? (hipError_t)failure : sim_DeviceGetAttribute(pi, attr, deviceId);
+  mock_end(&call, (long long)result);
+  return result;
+}
+
 MOCK_EXPORT hipError_t DRIVER_CALL hipGetDevice(int* deviceId);
 hipError_t DRIVER_CALL hipGetDevice(int* deviceId) {
   MockCall call;
@@ -208,6 +237,86 @@ hipError_t DRIVER_CALL hipFree(void* ptr) {
   int failure = 0;
   bool fails = mock_is_to_fail(&call, &failure);
   hipError_t result = sim_MemFree(ptr);
+  if (fails) {
+    result = (hipError_t)failure;
+  }
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT hipError_t DRIVER_CALL hipMemPoolCreate(hipMemPool_t* mem_pool,
+                                                    const hipMemPoolProps* pool_props);
+hipError_t DRIVER_CALL hipMemPoolCreate(hipMemPool_t* mem_pool, const hipMemPoolProps* pool_props) {
+  MockCall call;
+  mock_begin(&call, "hipMemPoolCreate");
+  mock_argument_address(&call, "mem_pool", (uint64_t)(uintptr_t)mem_pool);
+  mock_record_hipMemPoolProps(&call, "pool_props", pool_props);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  hipError_t result = fails ? (hipError_t)failure : sim_MemPoolCreate(mem_pool, pool_props);
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT hipError_t DRIVER_CALL hipMemPoolSetAttribute(hipMemPool_t mem_pool,
+                                                          hipMemPoolAttr attr, void* value);
+hipError_t DRIVER_CALL hipMemPoolSetAttribute(hipMemPool_t mem_pool, hipMemPoolAttr attr,
+                                              void* value) {
+  MockCall call;
+  mock_begin(&call, "hipMemPoolSetAttribute");
+  mock_argument_address(&call, "mem_pool", (uint64_t)(uintptr_t)mem_pool);
+  mock_argument_signed(&call, "attr", (long long)attr);
+  mock_argument_address(&call, "value", (uint64_t)(uintptr_t)value);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  hipError_t result = fails ? (hipError_t)failure : sim_MemPoolSetAttribute(mem_pool, attr, value);
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT hipError_t DRIVER_CALL hipMemPoolDestroy(hipMemPool_t mem_pool);
+hipError_t DRIVER_CALL hipMemPoolDestroy(hipMemPool_t mem_pool) {
+  MockCall call;
+  mock_begin(&call, "hipMemPoolDestroy");
+  mock_argument_address(&call, "mem_pool", (uint64_t)(uintptr_t)mem_pool);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  hipError_t result = sim_MemPoolDestroy(mem_pool);
+  if (fails) {
+    result = (hipError_t)failure;
+  }
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT hipError_t DRIVER_CALL hipMallocFromPoolAsync(void** dev_ptr, size_t size,
+                                                          hipMemPool_t mem_pool,
+                                                          hipStream_t stream);
+hipError_t DRIVER_CALL hipMallocFromPoolAsync(void** dev_ptr, size_t size, hipMemPool_t mem_pool,
+                                              hipStream_t stream) {
+  MockCall call;
+  mock_begin(&call, "hipMallocFromPoolAsync");
+  mock_argument_address(&call, "dev_ptr", (uint64_t)(uintptr_t)dev_ptr);
+  mock_argument_signed(&call, "size", (long long)size);
+  mock_argument_address(&call, "mem_pool", (uint64_t)(uintptr_t)mem_pool);
+  mock_argument_address(&call, "stream", (uint64_t)(uintptr_t)stream);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  hipError_t result =
+      fails ? (hipError_t)failure : sim_MemAllocFromPoolAsync(dev_ptr, size, mem_pool, stream);
+  mock_end(&call, (long long)result);
+  return result;
+}
+
+MOCK_EXPORT hipError_t DRIVER_CALL hipFreeAsync(void* dev_ptr, hipStream_t stream);
+hipError_t DRIVER_CALL hipFreeAsync(void* dev_ptr, hipStream_t stream) {
+  MockCall call;
+  mock_begin(&call, "hipFreeAsync");
+  mock_argument_address(&call, "dev_ptr", (uint64_t)(uintptr_t)dev_ptr);
+  mock_argument_address(&call, "stream", (uint64_t)(uintptr_t)stream);
+  int failure = 0;
+  bool fails = mock_is_to_fail(&call, &failure);
+  hipError_t result = sim_MemFreeAsync(dev_ptr, stream);
   if (fails) {
     result = (hipError_t)failure;
   }

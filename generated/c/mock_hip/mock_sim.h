@@ -15,10 +15,17 @@ hipError_t sim_DeviceGet(hipDevice_t* device, int ordinal);
 hipError_t sim_DeviceGetName(char* name, int len, hipDevice_t device);
 hipError_t sim_DeviceGetPCIBusId(char* pciBusId, int len, int device);
 hipError_t sim_GetDeviceProperties(hipDeviceProp_tR0600* prop, int deviceId);
+hipError_t sim_DeviceGetAttribute(int* pi, hipDeviceAttribute_t attr, int deviceId);
 hipError_t sim_GetDevice(int* deviceId);
 hipError_t sim_SetDevice(int deviceId);
 hipError_t sim_MemAlloc(void** ptr, size_t size);
 hipError_t sim_MemFree(void* ptr);
+hipError_t sim_MemPoolCreate(hipMemPool_t* mem_pool, const hipMemPoolProps* pool_props);
+hipError_t sim_MemPoolSetAttribute(hipMemPool_t mem_pool, hipMemPoolAttr attr, void* value);
+hipError_t sim_MemPoolDestroy(hipMemPool_t mem_pool);
+hipError_t sim_MemAllocFromPoolAsync(void** dev_ptr, size_t size, hipMemPool_t mem_pool,
+                                     hipStream_t stream);
+hipError_t sim_MemFreeAsync(void* dev_ptr, hipStream_t stream);
 hipError_t sim_HostAlloc(void** ptr, size_t size, unsigned int flags);
 hipError_t sim_HostFree(void* ptr);
 hipError_t sim_HostRegister(void* hostPtr, size_t sizeBytes, unsigned int flags);

@@ -25,7 +25,11 @@ typedef struct SimSemaphoreTask {
   SimTask base;
   SimSemaphore* semaphore;
   uint64_t value;
+  int device;
 } SimSemaphoreTask;
+
+/* Waits that streams of each device hold. */
+static atomic_size_t sim_waits[SIM_MAX_DEVICES];
 
 static void sim_nap(void) {
 #ifdef _WIN32
@@ -34,6 +38,12 @@ static void sim_nap(void) {
   struct timespec nap = {0, 200000};
   nanosleep(&nap, NULL);
 #endif
+}
+
+void sim_block(const char* call) {
+  if (atomic_load(&sim_waits[sim_current_device()]) != 0) {
+    mock_offend("%s: blocks all, for a stream of the device waits for a semaphore", call);
+  }
 }
 
 GpuResult sim_ImportExternalSemaphore(GpuExternalSemaphore* out,
@@ -76,6 +86,7 @@ GpuResult sim_DestroyExternalSemaphore(GpuExternalSemaphore native) {
       !mock_object_remove("external semaphore", semaphore)) {
     return SIM_INVALID_HANDLE;
   }
+  sim_block("DestroyExternalSemaphore");
   if (atomic_load(&semaphore->pending) != 0) {
     mock_offend("DestroyExternalSemaphore: waits or signals are pending");
   }
@@ -90,6 +101,7 @@ static void sim_semaphore_await(SimTask* base) {
   while (atomic_load(task->semaphore->value) < task->value) {
     sim_nap();
   }
+  atomic_fetch_sub(&sim_waits[task->device], 1);
   atomic_fetch_sub(&task->semaphore->pending, 1);
 }
 
@@ -110,14 +122,21 @@ static GpuResult sim_semaphore_enqueue(GpuExternalSemaphore native, uint64_t val
     mock_offend("%s: flags or the count of semaphores are not as expected", call);
     return SIM_INVALID_VALUE;
   }
+  if (!sim_has_context(call)) {
+    return SIM_INVALID_CONTEXT;
+  }
+  int device = sim_current_device();
+  bool waits = run == sim_semaphore_await;
   SimSemaphoreTask* task = malloc(sizeof *task);
   if (task != NULL) {
-    *task = (SimSemaphoreTask){{NULL, run}, semaphore, value};
-    atomic_fetch_add(&semaphore->pending, 1);
+    *task = (SimSemaphoreTask){{NULL, run}, semaphore, value, device};
   }
+  atomic_fetch_add(&semaphore->pending, 1);
+  atomic_fetch_add(&sim_waits[device], waits);
   GpuResult result = sim_stream_enqueue(stream, task == NULL ? NULL : &task->base, call);
-  if (result != GPU_SUCCESS && task != NULL) {
+  if (result != GPU_SUCCESS) {
     atomic_fetch_sub(&semaphore->pending, 1);
+    atomic_fetch_sub(&sim_waits[device], waits);
   }
   return result;
 }

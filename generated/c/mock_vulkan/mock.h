@@ -37,7 +37,7 @@ MOCK_EXPORT void mock_fail(const char* function, unsigned nth, int result);
 /** The function that the plan of mock_fail() has made fail, null if it has none yet. */
 MOCK_EXPORT const char* mock_failed_function(void);
 
-/** Live objects of a kind ("memory", "stream", "event", "external memory", "mapping", "external
+/** Live objects of a kind ("memory", "freed memory", "pool", "stream", "event", "external memory", "mapping", "external
  *  semaphore", "host memory", "registration", "context"); of all kinds for null. */
 MOCK_EXPORT size_t mock_live(const char* kind);
 /** How much more often a context was made current than given up, over all threads. */

@@ -21,9 +21,18 @@
 #define EP_KEY_LIBRARY "interop_library_path"
 
 #define EP_DEVICE_ID_CAPACITY 16
+#define EP_UUID_CAPACITY 33
 
 /** Writes the value of EP_KEY_DEVICE_ID for a device. */
 void ep_device_id(const EpDeviceInfo* info, char text[EP_DEVICE_ID_CAPACITY]);
+
+/** Writes a UUID as the value of EP_KEY_UUID is written. */
+void ep_uuid_text(const uint8_t uuid[16], char text[EP_UUID_CAPACITY]);
+
+/** Whether `options` of an application, which may be null, name the device by EP_KEY_UUID and
+ *  EP_KEY_LUID, where they have them; else `error` names both. */
+bool ep_device_is_named(const EpDeviceInfo* info, const OrtApi* api,
+                        const OrtKeyValuePairs* options, EpError* error);
 
 /** Offers the driver's devices: each on the hardware device that ONNX Runtime lists for it, and on
  *  one that the EP adds where ONNX Runtime lists none, as in containers. The parameters are those

@@ -5,7 +5,6 @@
 #include "sim_gpu.h"
 
 #define SIM_STACK_CAPACITY 16
-#define SIM_MAX_DEVICES 8
 
 /* The contexts that are current on this thread, the innermost last. */
 static _Thread_local CUcontext sim_stack[SIM_STACK_CAPACITY];
@@ -28,6 +27,13 @@ bool sim_has_context(const char* call) {
     return false;
   }
   return sim_is_context(sim_stack[sim_depth - 1], call);
+}
+
+int sim_current_device(void) {
+  const char* context = (const char*)(void*)sim_stack[sim_depth - 1];
+  uintptr_t index = (uintptr_t)context - (uintptr_t)sim_primary;
+  /* Others hold their device. */
+  return index < SIM_MAX_DEVICES ? (int)index : *context;
 }
 
 CUresult sim_DevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
@@ -66,7 +72,6 @@ CUresult sim_CtxPopCurrent(CUcontext* out) {
 CUresult sim_CtxCreate(CUcontext* out, CUctxCreateParams* parameters, unsigned int flags,
                        CUdevice device) {
   (void)flags;
-  (void)device;
   if (parameters->execAffinityParams != NULL || parameters->cigParams == NULL ||
       parameters->cigParams->sharedDataType != CIG_DATA_TYPE_D3D12_COMMAND_QUEUE ||
       parameters->cigParams->sharedData == NULL) {
@@ -76,6 +81,7 @@ CUresult sim_CtxCreate(CUcontext* out, CUctxCreateParams* parameters, unsigned i
   if (context == NULL) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  *context = (char)device;
   mock_object_add("context", context, 1);
   *out = (CUcontext)(void*)context;
   return sim_CtxPushCurrent(*out);
@@ -116,6 +122,9 @@ CUresult sim_DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevi
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED:
       *value = (int)mock_option("timeline", 1);
+      return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+      *value = (int)mock_option("pools", 1);
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED:
       *value = (int)mock_option("cig", 1);

@@ -17,8 +17,8 @@ static void* sim_pointer(GpuAddress address) {
   return (void*)(uintptr_t)address;
 }
 
-GpuResult sim_MemAlloc(GpuAddress* out, size_t bytes) {
-  if (!sim_has_context("MemAlloc")) {
+GpuResult sim_allocate(GpuAddress* out, size_t bytes, const char* call) {
+  if (!sim_has_context(call)) {
     return SIM_INVALID_CONTEXT;
   }
   if (bytes == 0 || bytes > (size_t)mock_option("largest_allocation", 1L << 30)) {
@@ -33,11 +33,20 @@ GpuResult sim_MemAlloc(GpuAddress* out, size_t bytes) {
   return GPU_SUCCESS;
 }
 
+GpuResult sim_MemAlloc(GpuAddress* out, size_t bytes) {
+  return sim_allocate(out, bytes, "MemAlloc");
+}
+
 GpuResult sim_MemFree(GpuAddress address) {
   void* memory = sim_pointer(address);
   size_t owner = 0;
   if (!sim_has_context("MemFree")) {
     return SIM_INVALID_CONTEXT;
+  }
+  sim_block("MemFree");
+  if (mock_object_find("pool memory", memory, NULL)) {
+    mock_offend("MemFree: memory %p is a pool's", memory);
+    (void)mock_object_remove("pool memory", memory);
   }
   /* A mapped buffer is freed like an allocation, but its external memory keeps the pages. The
    * object's size is its owner's address. */
@@ -74,6 +83,7 @@ GpuResult sim_HostFree(void* memory) {
   if (!sim_has_context("HostFree") || !mock_object_remove("host memory", memory)) {
     return SIM_INVALID_VALUE;
   }
+  sim_block("HostFree");
   ep_aligned_free(memory);
   return GPU_SUCCESS;
 }
@@ -93,9 +103,11 @@ GpuResult sim_HostRegister(void* memory, size_t bytes, unsigned int flags) {
 }
 
 GpuResult sim_HostUnregister(void* memory) {
-  return sim_has_context("HostUnregister") && mock_object_remove("registration", memory)
-             ? GPU_SUCCESS
-             : SIM_INVALID_VALUE;
+  if (!sim_has_context("HostUnregister") || !mock_object_remove("registration", memory)) {
+    return SIM_INVALID_VALUE;
+  }
+  sim_block("HostUnregister");
+  return GPU_SUCCESS;
 }
 
 GpuResult sim_HostGetDevicePointer(GpuAddress* out, void* memory, unsigned int flags) {

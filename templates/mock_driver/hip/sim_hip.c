@@ -16,6 +16,16 @@ bool sim_has_context(const char* call) {
   return right;
 }
 
+int sim_current_device(void) {
+  return sim_current;
+}
+
+hipError_t sim_DeviceGetAttribute(int* value, hipDeviceAttribute_t attribute, int device) {
+  (void)device;
+  *value = (int)mock_option("pools", 1);
+  return attribute == hipDeviceAttributeMemoryPoolsSupported ? hipSuccess : hipErrorInvalidValue;
+}
+
 hipError_t sim_DriverGetVersion(int* version) {
   *version = (int)mock_option("version", 60342134);
   return hipSuccess;

@@ -1,10 +1,7 @@
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "ep_devices.h"
 #include "gpu_device.h"
-#include "gpu_interop.h"
 
 /* Takes over `native`; null, with `native` given up, when memory is short. */
 static GpuContext* gpu_context_create(EpDriverDevice* device, void* native, bool graphics,
@@ -71,38 +68,34 @@ bool gpu_context_end(GpuContext* context, GpuScope* scope, bool good) {
   return good;
 }
 
+void* gpu_object_begin(EpDriverDevice* device, size_t bytes, GpuScope* scope, EpError* error) {
+  GpuContext** object = calloc(1, bytes);
+  if (object == NULL) {
+    (void)gpu_out_of_memory(error);
+    return NULL;
+  }
+  *object = gpu_context_begin(device, scope, error);
+  if (*object == NULL) {
+    free(object);
+    return NULL;
+  }
+  return object;
+}
+
+void* gpu_object_end(void* object, GpuScope* scope, bool good) {
+  if (gpu_context_end(*(GpuContext**)object, scope, good)) {
+    return object;
+  }
+  free(object);
+  return NULL;
+}
+
 bool gpu_enter_to_release(GpuContext* context, GpuScope* scope) {
   EpError ignored;
   return gpu_enter(context, scope, &ignored) || gpu_enter(context, scope, &ignored);
 }
 
 #if ORT_API_VERSION >= 25
-
-/* Whether an option, if it is there, names the device; else `error` names both. */
-static bool gpu_option_matches(const OrtApi* api, const OrtKeyValuePairs* options, const char* key,
-                               const char* own, const EpDeviceInfo* info, EpError* error) {
-  const char* given = options == NULL ? NULL : api->GetKeyValue(options, key);
-  if (given == NULL || strcmp(given, own) == 0) {
-    return true;
-  }
-  return ep_fail_argument(error,
-                          "additional_options: %s is '%s', but ep_device is %s, whose %s is '%s'",
-                          key, given, info->name, key, own[0] == '\0' ? "not known" : own);
-}
-
-static bool gpu_is_same_adapter(const EpDeviceInfo* info, const OrtApi* api,
-                                const OrtKeyValuePairs* options, EpError* error) {
-  char uuid[2 * sizeof info->uuid + 1] = "";
-  char luid[24] = "";
-  for (size_t i = 0; info->has_uuid && i < sizeof info->uuid; ++i) {
-    (void)snprintf(uuid + 2 * i, 3, "%02x", (unsigned)info->uuid[i]);
-  }
-  if (info->has_luid) {
-    (void)snprintf(luid, sizeof luid, "%" PRIu64, info->luid);
-  }
-  return gpu_option_matches(api, options, GPU_OPTION_UUID, uuid, info, error) &&
-         gpu_option_matches(api, options, GPU_OPTION_LUID, luid, info, error);
-}
 
 bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
                              const OrtGraphicsInteropConfig* config, EpError* error) {
@@ -111,7 +104,7 @@ bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
     return ep_fail_argument(error, "OrtGraphicsInteropConfig: graphics_api is %d, which is unknown",
                             (int)config->graphics_api);
   }
-  if (!gpu_is_same_adapter(&device->info, api, config->additional_options, error)) {
+  if (!ep_device_is_named(&device->info, api, config->additional_options, error)) {
     return false;
   }
   ep_mutex_lock(&device->mutex);

@@ -27,28 +27,20 @@ static GpuAddress gpu_address(const void* pointer) {
   return (GpuAddress)(uintptr_t)pointer;
 }
 
-static void gpu_staging_free(GpuStaging* staging) {
-  (void)staging->device->driver->api.HostFree(staging->host);
-  free(staging);
-}
-
-/* Frees a list of buffers; a context of the device is current. */
-static void gpu_staging_free_all(GpuStaging* staging) {
+/* Frees a list of buffers; a GpuRelease. */
+static void gpu_staging_free(GpuContext* context, void* object) {
+  GpuStaging* staging = object;
   while (staging != NULL) {
     GpuStaging* next = staging->next;
-    gpu_staging_free(staging);
+    (void)context->device->driver->api.HostFree(staging->host);
+    free(staging);
     staging = next;
   }
 }
 
 void gpu_staging_destroy(EpDriverDevice* device) {
-  GpuScope scope;
-  if (device->primary == NULL || !gpu_enter_to_release(device->primary, &scope)) {
-    return;
-  }
-  gpu_staging_free_all(device->staging);
+  gpu_staging_free(device->primary, device->staging);
   device->staging = NULL;
-  (void)gpu_leave(&scope, true);
 }
 
 /* Takes the smallest free buffer that is large enough; if none is, takes out what is too much to
@@ -74,11 +66,15 @@ static GpuStaging* gpu_staging_find(EpDriverDevice* device, size_t bytes, GpuSta
   return found;
 }
 
-/* A buffer for `bytes` bytes; a context of the device is current. */
-static GpuStaging* gpu_staging_acquire(EpDriverDevice* device, size_t bytes, EpError* error) {
+/* A buffer for `bytes` bytes; `context` is current. */
+static GpuStaging* gpu_staging_acquire(GpuContext* context, size_t bytes, EpError* error) {
+  EpDriverDevice* device = context->device;
   GpuStaging* surplus = NULL;
   GpuStaging* staging = gpu_staging_find(device, bytes, &surplus);
-  gpu_staging_free_all(surplus);
+  if (surplus != NULL) {
+    gpu_context_retain(context);
+    gpu_retire(context, gpu_staging_free, surplus);
+  }
   if (staging == NULL) {
     size_t capacity = GPU_STAGING_SMALLEST;
     while (capacity < bytes && capacity <= SIZE_MAX / 2) {
@@ -121,9 +117,10 @@ static void gpu_staging_arrived(void* argument) {
 }
 
 /* Enqueues a copy between host and device; the stream's context is current. */
-static bool gpu_copy_staged(EpDriverDevice* device, GpuStream stream, EpCopyKind kind,
-                            void* destination, const void* source, size_t bytes, EpError* error) {
-  GpuStaging* staging = gpu_staging_acquire(device, bytes, error);
+static bool gpu_copy_staged(EpDriverStream* stream, EpCopyKind kind, void* destination,
+                            const void* source, size_t bytes, EpError* error) {
+  EpDriverDevice* device = stream->context->device;
+  GpuStaging* staging = gpu_staging_acquire(stream->context, bytes, error);
   if (staging == NULL) {
     return false;
   }
@@ -131,15 +128,16 @@ static bool gpu_copy_staged(EpDriverDevice* device, GpuStream stream, EpCopyKind
   if (kind == EP_COPY_HOST_TO_DEVICE) {
     memcpy(staging->host, source, bytes);
     good = GPU_CALL(device, error, MemcpyHtoDAsync, gpu_address(destination), staging->host, bytes,
-                    stream);
+                    stream->native);
   } else {
     staging->destination = destination;
-    good =
-        GPU_CALL(device, error, MemcpyDtoHAsync, staging->host, gpu_address(source), bytes, stream);
+    good = GPU_CALL(device, error, MemcpyDtoHAsync, staging->host, gpu_address(source), bytes,
+                    stream->native);
   }
-  if (good && !GPU_CALL(device, error, LaunchHostFunc, stream, gpu_staging_arrived, staging)) {
+  if (good &&
+      !GPU_CALL(device, error, LaunchHostFunc, stream->native, gpu_staging_arrived, staging)) {
     /* The copy is on its way into or out of the buffer. */
-    (void)device->driver->api.StreamSynchronize(stream);
+    (void)device->driver->api.StreamSynchronize(stream->native);
     good = false;
   } else if (good) {
     return true;
@@ -149,49 +147,37 @@ static bool gpu_copy_staged(EpDriverDevice* device, GpuStream stream, EpCopyKind
 }
 
 /* Enqueues a copy whose host memory the driver may take its time for. */
-static bool gpu_copy_plain(EpDriverDevice* device, GpuStream stream, EpCopyKind kind,
-                           void* destination, const void* source, size_t bytes, EpError* error) {
+static bool gpu_copy_plain(EpDriverStream* stream, EpCopyKind kind, void* destination,
+                           const void* source, size_t bytes, EpError* error) {
+  EpDriverDevice* device = stream->context->device;
   switch (kind) {
     case EP_COPY_HOST_TO_DEVICE:
       return GPU_CALL(device, error, MemcpyHtoDAsync, gpu_address(destination),
-                      (void*)(uintptr_t)source, bytes, stream);
+                      (void*)(uintptr_t)source, bytes, stream->native);
     case EP_COPY_DEVICE_TO_HOST:
       return GPU_CALL(device, error, MemcpyDtoHAsync, destination, gpu_address(source), bytes,
-                      stream);
+                      stream->native);
     case EP_COPY_DEVICE_TO_DEVICE:
       break;
   }
   return GPU_CALL(device, error, MemcpyDtoDAsync, gpu_address(destination), gpu_address(source),
-                  bytes, stream);
-}
-
-/* Copies on a stream of its own, and waits. A context of the device is current. */
-static bool gpu_copy_waiting(EpDriverDevice* device, EpCopyKind kind, void* destination,
-                             const void* source, size_t bytes, EpError* error) {
-  GpuStream stream = NULL;
-  if (!GPU_CALL(device, error, StreamCreate, &stream, GPU_STREAM_NON_BLOCKING)) {
-    return false;
-  }
-  bool good = gpu_copy_plain(device, stream, kind, destination, source, bytes, error);
-  good = GPU_CALL(device, error, StreamSynchronize, stream) && good;
-  (void)device->driver->api.StreamDestroy(stream);
-  return good;
+                  bytes, stream->native);
 }
 
 bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
                     void* destination, const void* source, size_t bytes, EpError* error) {
-  GpuScope scope;
-  if (stream == NULL) {
-    GpuContext* context = gpu_context_begin(device, &scope, error);
-    bool good = context != NULL && gpu_leave(&scope, gpu_copy_waiting(device, kind, destination,
-                                                                      source, bytes, error));
-    gpu_context_drop(context);
-    return good;
-  }
-  if (!gpu_enter(stream->context, &scope, error)) {
+  EpDriverStream* used = stream;
+  if (stream == NULL && !ep_driver_stream_create(device, &used, error)) {
     return false;
   }
-  bool staged = kind != EP_COPY_DEVICE_TO_DEVICE;
-  return gpu_leave(&scope, (staged ? gpu_copy_staged : gpu_copy_plain)(
-                               device, stream->native, kind, destination, source, bytes, error));
+  bool staged = stream != NULL && kind != EP_COPY_DEVICE_TO_DEVICE;
+  GpuScope scope;
+  bool good = gpu_enter(used->context, &scope, error) &&
+              gpu_leave(&scope, (staged ? gpu_copy_staged : gpu_copy_plain)(used, kind, destination,
+                                                                            source, bytes, error));
+  if (stream == NULL) {
+    good = ep_driver_stream_flush(used, error) && good;
+    ep_driver_stream_release(used);
+  }
+  return good;
 }

@@ -21,8 +21,25 @@
 #define GPU_CALL(device, error, call, ...) \
   gpu_check((device)->driver->api.call(__VA_ARGS__), DRIVER_NAME_##call, error)
 
+/** The same with `context` current; `scope` is a GpuScope. */
+#define GPU_CALL_IN(context, scope, error, call, ...) \
+  (gpu_enter(context, &(scope), error) &&             \
+   gpu_leave(&(scope), GPU_CALL((context)->device, error, call, __VA_ARGS__)))
+
+/** Puts a native handle of `type` into a description of the driver's. */
+#define GPU_SET_HANDLE(description, type, native)                                \
+  ((type)->kind == EP_NATIVE_FD ? (void)((description)->handle.fd = (native).fd) \
+                                : (void)((description)->handle.win32.handle = (native).handle))
+
 typedef struct GpuRetired GpuRetired;
 typedef struct GpuStaging GpuStaging;
+
+/** Where allocations come from in the order of streams; all null until first needed. */
+typedef struct GpuPool {
+  GpuMemoryPool native;
+  GpuStream allocations; /**< Never has work that waits. */
+  GpuStream frees;
+} GpuPool;
 
 /** What has to be current while the driver is called for an object; counted by its objects. */
 typedef struct GpuContext {
@@ -46,14 +63,18 @@ struct EpDriverDevice {
   char bus_id[GPU_BUS_ID_CAPACITY];
   EpRegistry allocations; /**< Of ep_driver_alloc(); the value is the GpuContext. */
   atomic_uint probes;     /**< The backend's: what it has found out once. */
-  EpMutex mutex;          /**< Guards the rest; work that it is held for does not wait. */
-  GpuContext* primary;    /**< Null until first needed. */
-  GpuContext* graphics;   /**< That of new objects while graphics interop is on, or null. */
+  bool pooled;            /**< Allocations come from `pool`, but for those of graphics contexts. */
+  /** Held while a wait for a semaphore is enqueued, and while what blocks is released; taken before
+   *  `mutex`. Guards the next two. */
+  EpMutex gate;
+  GpuRetired* retired;
+  bool reaping;         /**< A thread works on `retired`. */
+  EpMutex mutex;        /**< Guards the rest; work that it is held for does not wait. */
+  GpuContext* primary;  /**< Null until first needed. */
+  GpuContext* graphics; /**< That of new objects while graphics interop is on, or null. */
   bool graphics_on;
   EpDriverStream* streams;
-  GpuRetired* retired; /**< The oldest first. */
-  GpuRetired** retired_end;
-  bool reaping;          /**< A thread works on `retired`. */
+  GpuPool pool;
   EpMutex staging_mutex; /**< Guards `staging`; not held while the driver is called. */
   GpuStaging* staging;
 };
@@ -66,9 +87,10 @@ struct EpDriver {
 };
 
 struct EpDriverStream {
-  EpDriverStream* next;
   GpuContext* context;
+  EpDriverStream* next;
   GpuStream native;
+  GpuEvent mark; /**< For others to follow. */
   bool released; /**< Kept only until its work is done. */
 };
 
@@ -92,16 +114,37 @@ GpuContext* gpu_context_begin(EpDriverDevice* device, GpuScope* scope, EpError* 
 /** Ends what gpu_context_begin() began: leaves, and drops the reference if it has no object after
  *  all. @return good */
 bool gpu_context_end(GpuContext* context, GpuScope* scope, bool good);
+/** A new object of `bytes` zero bytes, behind the GpuContext* that it begins with: that of
+ *  gpu_context_begin(). Null with `error` written. */
+void* gpu_object_begin(EpDriverDevice* device, size_t bytes, GpuScope* scope, EpError* error);
+/** gpu_context_end(). @return `object`, or null, with it gone, if it has not become `good` */
+void* gpu_object_end(void* object, GpuScope* scope, bool good);
 /** gpu_enter() for the release of an object, which must not be given up for one refusal. */
 bool gpu_enter_to_release(GpuContext* context, GpuScope* scope);
 
 /** Releases `object` of `context`, which is current if the driver lets it. */
 typedef void GpuRelease(GpuContext* context, void* object);
-/** Calls `release` once the work that streams of the device hold now is done: at once if there is
- *  none, else from a thread of its own. Does not wait. Takes over the reference to `context`. */
+/** Calls `release` when no stream of the device has work: at once, or later from another thread.
+ *  Does not wait. Takes over the reference to `context`. */
 void gpu_retire(GpuContext* context, GpuRelease* release, void* object);
+/** Calls `release`, which does not block. Takes over the reference to `context`. */
+void gpu_release_now(GpuContext* context, GpuRelease* release, void* object);
+/** Whether `stream` has work. One that twice gives no answer does none any more. */
+bool gpu_has_work(EpDriverStream* stream);
+/** Locks the device's gate, so that a wait for a semaphore may be enqueued. */
+void gpu_gate_lock(EpDriverDevice* device);
+/** Makes `follower` wait for the work that streams of `device` hold now. Its context is current. */
+bool gpu_stream_follow(EpDriverDevice* device, GpuStream follower, EpError* error);
 
-/** Releases the buffers that copies of `device` went through; no stream has work any more. */
+/** Whether the driver allocates memory of `device` in the order of streams. */
+bool gpu_pool_supported(const EpDriverDevice* device);
+/** Memory that every stream can use at once. The device's primary context is current. */
+bool gpu_pool_alloc(EpDriverDevice* device, size_t bytes, GpuAddress* out, EpError* error);
+/** Gives the pool up, if there is one. The device's primary context is current. */
+void gpu_pool_destroy(EpDriverDevice* device);
+
+/** Releases the buffers that copies of `device` went through; no stream has work any more. The
+ *  device's primary context is current. */
 void gpu_staging_destroy(EpDriverDevice* device);
 
 /* The backend's own source. */

@@ -78,11 +78,9 @@ static hipError_t hip_ask_for_semaphore(EpDriverDevice* device, const EpHandleTy
   hipExternalSemaphore_t semaphore = NULL;
   hipExternalSemaphoreHandleDesc desc = {0};
   desc.type = (hipExternalSemaphoreHandleType)type->driver_type;
-  if (type->kind == EP_NATIVE_FD) {
-    desc.handle.fd = -1;
-  } else {
-    desc.handle.win32.handle = (void*)(intptr_t)-1;
-  }
+  /* Which is -1 as a descriptor too. */
+  EpNativeHandle none = {.handle = (void*)(intptr_t)-1};
+  GPU_SET_HANDLE(&desc, type, none);
   GpuContext* context = gpu_context_begin(device, &scope, &ignored);
   if (context != NULL) {
     result = device->driver->api.ImportExternalSemaphore(&semaphore, &desc);
