@@ -104,6 +104,9 @@ BAD = [
     ("bad condition", "TOY_VERSION >= 2", "TOY_VERSION is 2", 26, "is not valid here"),
     ("bad header", "name: toy/toy.h", "name: toy/toy", 5, "is not valid here"),
     ("room of nothing", "room: 100", "room: 0", 36, "greater than or equal to 1"),
+    ("kind of no enum", "name: toyDesc\n", "name: toyDesc\n    kind: TOY_FDD\n", 31, "'TOY_FDD' is no constant of the type of 'type'"),
+    ("kind of another enum", "name: toyDesc\n", "name: toyDesc\n    kind: TOY_OK\n", 31, "'TOY_OK' is no constant of the type of 'type'"),
+    ("kind of no enum's struct", "room: 100\n", "kind: TOY_FD\n    room: 100\n", 36, "'TOY_FD' is no constant of the type of 'name'"),
     ("value too large", "value: 4, role", "value: 4294967296, role", 28, "less than or equal to 2147483647"),
 ]  # fmt: skip
 
@@ -139,6 +142,14 @@ def test_assertions_reach_into_unions_and_spare_what_is_left_open():
     assert "offsetof(toyProperties, name) == DRIVER_BY_MODEL(0, 0)" in conditions
     assert not [c for c in conditions if "sizeof(toyProperties)" in c or ROOM in c]
     assert ("TOY_VERSION >= 2", "TOY_FD == 7") in assertions
+
+
+def test_a_kind_is_that_of_one_struct():
+    known = DRIVER.replace("name: toyDesc\n", "name: toyDesc\n    kind: TOY_FD\n")
+    assert driver_api(load(known)).kinds == (("toyDesc", "type", "TOY_FD"),)
+    twice = known.replace("room: 100\n    fields: [", "kind: TOY_FD\n    fields: [toyType type, ")
+    with pytest.raises(SpecErrors, match="'TOY_FD' is already the kind of 'toyDesc'"):
+        load(twice)
 
 
 def test_entry_points_have_their_symbols_and_signatures():

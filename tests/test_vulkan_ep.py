@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ep_build import PROGRAMS, SANITIZE, WARNINGS, Tree, lavapipe, render_tree, run
+from ep_build import PROGRAMS, ROOT, SANITIZE, WARNINGS, Tree, lavapipe, render_tree, run
+from ort_interop_gen.spec import load_spec
 from support import missing
 
 RELEASES = ("1.24.1", "1.26.0", "1.28.0", "1.32.0")
@@ -103,6 +104,15 @@ def test_a_wrong_declaration_is_found(
     wrong.write_text(source.replace(f"== {number}", f"== {change[1].split()[-1]}"))
     with pytest.raises(AssertionError, match=r"static assertion failed"):
         run(["gcc", *WARNINGS, "-DDRIVER_VENDOR_HEADER", "-fsyntax-only", str(wrong)])
+
+
+def test_kinds_are_vulkans() -> None:
+    """A struct's sType is its name in capitals, as everywhere in Vulkan; no compiler knows that."""
+    structs = load_spec(ROOT / "spec").backends["vulkan"].spec.structs
+    kinds = {struct.name: struct.kind for struct in structs if struct.kind}
+    assert len(kinds) > 40
+    for name, kind in kinds.items():
+        assert kind.replace("_", "") == f"VKSTRUCTURETYPE{name.removeprefix('Vk')}".upper()
 
 
 @pytest.mark.parametrize("release", RELEASES)

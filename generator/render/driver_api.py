@@ -51,6 +51,8 @@ class DriverApi:
     """Results that become another status than the default one."""
     assertions: tuple[tuple[str | None, str], ...]
     """Conditions that a header of the API must meet: when it has the element, and the expression."""
+    kinds: tuple[tuple[str, str, str], ...]
+    """Structs that say what they are: name, first field, and the constant in it."""
 
 
 def driver_api(spec: BackendSpec) -> DriverApi:
@@ -70,6 +72,9 @@ def driver_api(spec: BackendSpec) -> DriverApi:
             (c.name, c.status) for c in constants if c.status and first[c.value] == c.name
         ),
         assertions=tuple(_assertions(spec, abi)),
+        kinds=tuple(
+            (s.name, parse_declaration(s.fields[0]).name, s.kind) for s in spec.structs if s.kind
+        ),
     )
 
 

@@ -113,6 +113,8 @@ class DriverStruct(Node):
     fields: Annotated[list[Declaration], Field(min_length=1)]
     room: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
     """Bytes behind the fields, where they are only the beginning; the size is not compared then."""
+    kind: Identifier | None = None
+    """The constant that its first field always has, which tells the struct from others."""
     role: Role | None = None
     when: Condition | None = None
 

@@ -54,6 +54,7 @@ def check_driver(spec: BackendSpec, statuses: Iterable[str]) -> Iterator[Fault]:
     """Everything that is wrong between the parts of a driver's API; ``statuses`` are ORT's codes."""
     yield from _names(spec)
     yield from _types(spec)
+    yield from _kinds(spec)
     yield from _roles(spec)
     yield from _result(spec, frozenset(statuses))
     yield from _handle_types(spec)
@@ -133,6 +134,24 @@ def _types(spec: BackendSpec) -> Iterator[Fault]:
         yield from check(parse_type(function.returns), ("functions", at, "returns"))
         for index, text in enumerate(function.params):
             yield from check(parse_declaration(text).type, ("functions", at, "params", index))
+
+
+def _kinds(spec: BackendSpec) -> Iterator[Fault]:
+    """A struct's kind is a constant of its first field's type, and that of no other struct."""
+    enums = {e.name: [c.name for c in e.constants] for e in spec.enums}
+    seen: dict[str, str] = {}
+    for at, struct in enumerate(spec.structs):
+        if struct.kind is None:
+            continue
+        path = ("structs", at, "kind")
+        first = parse_declaration(struct.fields[0])
+        constants = enums.get(first.type.name, []) if isinstance(first.type, Named) else []
+        if struct.kind not in constants:
+            hint = _close(struct.kind, constants)
+            yield path, f"'{struct.kind}' is no constant of the type of '{first.name}'", hint
+        elif struct.kind in seen:
+            yield path, f"'{struct.kind}' is already the kind of '{seen[struct.kind]}'", ""
+        seen.setdefault(struct.kind, struct.name)
 
 
 def _roles(spec: BackendSpec) -> Iterator[Fault]:

@@ -377,4 +377,11 @@ const char* driver_result_name(CUresult result);
 /** The status that a failed call becomes. */
 OrtErrorCode driver_result_status(CUresult result);
 
+struct EpError;
+/** True for success; else false, after the call's and the result's names went into `error`. */
+bool driver_check(CUresult result, const char* call, struct EpError* error);
+/** driver_check() of the call of an entry point of `api`. */
+#define DRIVER_TRY(api, error, entry, ...) \
+  driver_check((api)->entry(__VA_ARGS__), DRIVER_NAME_##entry, error)
+
 #endif /* DRIVER_API_H_ */

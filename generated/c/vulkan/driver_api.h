@@ -733,6 +733,72 @@ typedef struct VkImportSemaphoreWin32HandleInfoKHR {
 
 #define VK_API_VERSION_1_2 4202496
 
+/** How an initialiser of a struct begins that says what it is. */
+#define DRIVER_INIT(type) DRIVER_INIT_##type
+#define DRIVER_INIT_VkApplicationInfo .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO
+#define DRIVER_INIT_VkInstanceCreateInfo .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
+#define DRIVER_INIT_VkPhysicalDeviceProperties2 \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2
+#define DRIVER_INIT_VkPhysicalDeviceIDProperties \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES
+#define DRIVER_INIT_VkPhysicalDevicePCIBusInfoPropertiesEXT \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT
+#define DRIVER_INIT_VkPhysicalDeviceExternalMemoryHostPropertiesEXT \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT
+#define DRIVER_INIT_VkPhysicalDeviceFeatures2 .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2
+#define DRIVER_INIT_VkPhysicalDeviceTimelineSemaphoreFeatures \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES
+#define DRIVER_INIT_VkPhysicalDeviceBufferDeviceAddressFeatures \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES
+#define DRIVER_INIT_VkDeviceQueueCreateInfo .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+#define DRIVER_INIT_VkDeviceCreateInfo .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
+#define DRIVER_INIT_VkPhysicalDeviceExternalBufferInfo \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO
+#define DRIVER_INIT_VkExternalBufferProperties .sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES
+#define DRIVER_INIT_VkSemaphoreTypeCreateInfo .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
+#define DRIVER_INIT_VkPhysicalDeviceExternalSemaphoreInfo \
+  .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO
+#define DRIVER_INIT_VkExternalSemaphoreProperties \
+  .sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES
+#define DRIVER_INIT_VkSemaphoreCreateInfo .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO
+#define DRIVER_INIT_VkBufferCreateInfo .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
+#define DRIVER_INIT_VkExternalMemoryBufferCreateInfo \
+  .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO
+#define DRIVER_INIT_VkBufferMemoryRequirementsInfo2 \
+  .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2
+#define DRIVER_INIT_VkMemoryRequirements2 .sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2
+#define DRIVER_INIT_VkMemoryDedicatedRequirements \
+  .sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS
+#define DRIVER_INIT_VkMemoryAllocateInfo .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO
+#define DRIVER_INIT_VkMemoryAllocateFlagsInfo .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO
+#define DRIVER_INIT_VkMemoryDedicatedAllocateInfo \
+  .sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO
+#define DRIVER_INIT_VkImportMemoryFdInfoKHR .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR
+#define DRIVER_INIT_VkImportMemoryWin32HandleInfoKHR \
+  .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_WIN32_HANDLE_INFO_KHR
+#define DRIVER_INIT_VkImportMemoryHostPointerInfoEXT \
+  .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT
+#define DRIVER_INIT_VkMemoryHostPointerPropertiesEXT \
+  .sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT
+#define DRIVER_INIT_VkMemoryWin32HandlePropertiesKHR \
+  .sType = VK_STRUCTURE_TYPE_MEMORY_WIN32_HANDLE_PROPERTIES_KHR
+#define DRIVER_INIT_VkBufferDeviceAddressInfo .sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO
+#define DRIVER_INIT_VkCommandPoolCreateInfo .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO
+#define DRIVER_INIT_VkCommandBufferAllocateInfo \
+  .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO
+#define DRIVER_INIT_VkCommandBufferBeginInfo .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO
+#define DRIVER_INIT_VkBufferMemoryBarrier .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER
+#define DRIVER_INIT_VkMemoryBarrier .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER
+#define DRIVER_INIT_VkSubmitInfo .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
+#define DRIVER_INIT_VkTimelineSemaphoreSubmitInfo \
+  .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO
+#define DRIVER_INIT_VkSemaphoreWaitInfo .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO
+#define DRIVER_INIT_VkSemaphoreSignalInfo .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO
+#define DRIVER_INIT_VkImportSemaphoreFdInfoKHR \
+  .sType = VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR
+#define DRIVER_INIT_VkImportSemaphoreWin32HandleInfoKHR \
+  .sType = VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR
+
 /** The driver's entry points. */
 typedef struct DriverApi {
   PFN_vkVoidFunction(DRIVER_CALL* vkGetInstanceProcAddr)(VkInstance instance, const char* pName);
@@ -905,5 +971,12 @@ const char* driver_result_name(VkResult result);
 
 /** The status that a failed call becomes. */
 OrtErrorCode driver_result_status(VkResult result);
+
+struct EpError;
+/** True for success; else false, after the call's and the result's names went into `error`. */
+bool driver_check(VkResult result, const char* call, struct EpError* error);
+/** driver_check() of the call of an entry point of `api`. */
+#define DRIVER_TRY(api, error, entry, ...) \
+  driver_check((api)->entry(__VA_ARGS__), DRIVER_NAME_##entry, error)
 
 #endif /* DRIVER_API_H_ */
