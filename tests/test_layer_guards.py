@@ -177,7 +177,7 @@ print(old)
 @pytest.fixture(scope="module")
 def queueing_ep(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The host EP as most are: copies from the host are queued, also where nothing is before them."""
-    change = ("c/host/host.c", "staged && host_stream_do_if_idle", "0 && host_stream_do_if_idle")
+    change = ("c/host/host.c", "staged && ep_queue_do_if_idle", "0 && ep_queue_do_if_idle")
     with build_folder(tmp_path_factory, "queueing") as folder:
         return variant(folder, change)
 

@@ -38,6 +38,9 @@ bool ep_fail(EpError* error, OrtErrorCode code, const char* format, ...) EP_PRIN
 /** ep_fail() with ORT_INVALID_ARGUMENT. */
 bool ep_fail_argument(EpError* error, const char* format, ...) EP_PRINTF(2, 3);
 
+/** Writes that the process is short of memory. @return false, always. */
+bool ep_out_of_memory(EpError* error);
+
 /** Takes over `status` of a call to ONNX Runtime: its text goes to `error`, the status is
  *  released. @return true when `status` is null, which means success. */
 bool ep_check(const OrtApi* api, OrtStatus* status, EpError* error);

@@ -14,15 +14,14 @@ typedef struct EpResource {
   EpDriverSemaphore* semaphore;
 } EpResource;
 
-typedef struct EpMemoryHandle {
-  OrtExternalMemoryHandle base;
+/* What ONNX Runtime holds: the member that the resource is of. */
+typedef struct EpHandle {
+  union {
+    OrtExternalMemoryHandle memory;
+    OrtExternalSemaphoreHandle semaphore;
+  } base;
   EpResource* resource;
-} EpMemoryHandle;
-
-typedef struct EpSemaphoreHandle {
-  OrtExternalSemaphoreHandle base;
-  EpResource* resource;
-} EpSemaphoreHandle;
+} EpHandle;
 
 /* Gives the memory back when ONNX Runtime frees the tensor that lies in it. */
 typedef struct EpTensorDeleter {
@@ -33,7 +32,7 @@ typedef struct EpTensorDeleter {
 static EpResource* ep_resource_create(EpDevice* device, EpError* error) {
   EpResource* resource = calloc(1, sizeof *resource);
   if (resource == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   atomic_init(&resource->references, 1);
@@ -95,17 +94,58 @@ static bool ep_native_duplicate(const EpHandleType* type, EpNativeHandle* native
          ep_fail_argument(error, "native_handle is %d, not an open file descriptor", fd);
 }
 
-static void ep_native_discard(const EpHandleType* type, EpNativeHandle native) {
-  if (type->kind == EP_NATIVE_FD) {
+/* A handle without a driver's object yet, for `native`, which becomes a duplicate. */
+static EpHandle* ep_handle_create(EpDevice* device, const EpHandleType* type,
+                                  EpNativeHandle* native, EpError* error) {
+  EpResource* resource = ep_resource_create(device, error);
+  EpHandle* handle = calloc(1, sizeof *handle);
+  if (resource == NULL || handle == NULL) {
+    (void)ep_out_of_memory(error);
+  } else if (ep_native_duplicate(type, native, error)) {
+    handle->resource = resource;
+    return handle;
+  }
+  ep_resource_release(resource);
+  free(handle);
+  return NULL;
+}
+
+static void ep_handle_destroy(EpHandle* handle) {
+  ep_resource_release(handle->resource);
+  free(handle);
+}
+
+/* Makes a handle known whose import was `good`. Else undoes everything, and closes the duplicate
+ * unless the driver has `consumed` it. */
+static bool ep_handle_finish(EpHandle* handle, const EpHandleType* type, EpNativeHandle native,
+                             bool good, bool consumed, EpError* error) {
+  if (!good && !consumed && type->kind == EP_NATIVE_FD) {
     ep_fd_close(native.fd);
+  }
+  EpRegistry* handles = &handle->resource->device->context->handles;
+  if (good && !ep_registry_add(handles, handle, (uintptr_t)handle->resource)) {
+    good = ep_out_of_memory(error);
+  }
+  if (!good) {
+    ep_handle_destroy(handle);
+  }
+  return good;
+}
+
+/* Null is ignored. */
+static void ep_handle_release(EpHandle* handle) {
+  if (handle != NULL) {
+    (void)ep_registry_remove(&handle->resource->device->context->handles, handle, NULL);
+    ep_handle_destroy(handle);
   }
 }
 
 bool ep_memory_import(EpDevice* device, const OrtEpDevice* ep_device,
                       const OrtExternalMemoryDescriptor* descriptor, OrtExternalMemoryHandle** out,
                       EpError* error) {
-  EpContext* context = device->context;
-  EpMemoryRequest request;
+  const EpContext* context = device->context;
+  bool consumed = false;
+  EpMemoryRequest request = {.consumed = &consumed};
   if (!ep_validate_memory(descriptor, context->api_version, &request, error)) {
     return false;
   }
@@ -113,45 +153,27 @@ bool ep_memory_import(EpDevice* device, const OrtEpDevice* ep_device,
     return ep_fail(error, ORT_NOT_IMPLEMENTED, "handle_type %s cannot be imported by %s",
                    request.type->name, device->info->name);
   }
-  EpResource* resource = ep_resource_create(device, error);
-  EpMemoryHandle* handle = calloc(1, sizeof *handle);
-  bool good = resource != NULL && handle != NULL;
-  if (!good) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
-  } else if (ep_native_duplicate(request.type, &request.native, error)) {
-    resource->region_bytes = request.size_bytes - request.offset_bytes;
-    good = ep_driver_import_memory(device->driver, &request, &resource->memory, error);
-    if (!good) {
-      ep_native_discard(request.type, request.native);
-    }
-  } else {
-    good = false;
-  }
-  if (good && !ep_registry_add(&context->handles, handle, (uintptr_t)resource)) {
-    good = ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
-  }
-  if (!good) {
-    ep_resource_release(resource);
-    free(handle);
+  EpHandle* handle = ep_handle_create(device, request.type, &request.native, error);
+  if (handle == NULL) {
     return false;
   }
-  handle->resource = resource;
-  handle->base.version = context->stamp;
-  handle->base.ep_device = ep_device;
-  handle->base.descriptor = *descriptor;
-  handle->base.descriptor.version = context->stamp;
-  handle->base.Release = ep_memory_release;
-  *out = &handle->base;
+  EpResource* resource = handle->resource;
+  resource->region_bytes = request.size_bytes - request.offset_bytes;
+  bool good = ep_driver_import_memory(device->driver, &request, &resource->memory, error);
+  if (!ep_handle_finish(handle, request.type, request.native, good, consumed, error)) {
+    return false;
+  }
+  *out = &handle->base.memory;
+  **out = (OrtExternalMemoryHandle){.version = context->stamp,
+                                    .ep_device = ep_device,
+                                    .descriptor = *descriptor,
+                                    .Release = ep_memory_release};
+  (*out)->descriptor.version = context->stamp;
   return true;
 }
 
 void ORT_API_CALL ep_memory_release(OrtExternalMemoryHandle* base) {
-  EpMemoryHandle* handle = (EpMemoryHandle*)base;
-  if (handle != NULL) {
-    (void)ep_registry_remove(&handle->resource->device->context->handles, handle, NULL);
-    ep_resource_release(handle->resource);
-    free(handle);
-  }
+  ep_handle_release((EpHandle*)base);
 }
 
 static void ORT_API_CALL ep_tensor_deleter_free(OrtAllocator* base, void* data) {
@@ -198,7 +220,7 @@ static bool ep_tensor_wrap(EpResource* resource, void* data, size_t bytes,
   EpTensorDeleter* deleter = calloc(1, sizeof *deleter);
   if (deleter == NULL) {
     ep_resource_release(resource);
-    return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return ep_out_of_memory(error);
   }
   deleter->resource = resource;
   deleter->base.version = resource->device->context->stamp;
@@ -244,7 +266,7 @@ bool ep_memory_create_tensor(EpDevice* device, const OrtExternalMemoryHandle* ha
 bool ep_semaphore_import(EpDevice* device, const OrtEpDevice* ep_device,
                          const OrtExternalSemaphoreDescriptor* descriptor,
                          OrtExternalSemaphoreHandle** out, EpError* error) {
-  EpContext* context = device->context;
+  const EpContext* context = device->context;
   const EpHandleType* type = NULL;
   EpNativeHandle native;
   if (!ep_validate_semaphore(descriptor, context->api_version, &type, &native, error)) {
@@ -254,44 +276,26 @@ bool ep_semaphore_import(EpDevice* device, const OrtEpDevice* ep_device,
     return ep_fail(error, ORT_NOT_IMPLEMENTED, "type %s cannot be imported by %s", type->name,
                    device->info->name);
   }
-  EpResource* resource = ep_resource_create(device, error);
-  EpSemaphoreHandle* handle = calloc(1, sizeof *handle);
-  bool good = resource != NULL && handle != NULL;
-  if (!good) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
-  } else if (ep_native_duplicate(type, &native, error)) {
-    good = ep_driver_import_semaphore(device->driver, type, native, &resource->semaphore, error);
-    if (!good) {
-      ep_native_discard(type, native);
-    }
-  } else {
-    good = false;
-  }
-  if (good && !ep_registry_add(&context->handles, handle, (uintptr_t)resource)) {
-    good = ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
-  }
-  if (!good) {
-    ep_resource_release(resource);
-    free(handle);
+  EpHandle* handle = ep_handle_create(device, type, &native, error);
+  if (handle == NULL) {
     return false;
   }
-  handle->resource = resource;
-  handle->base.version = context->stamp;
-  handle->base.ep_device = ep_device;
-  handle->base.descriptor = *descriptor;
-  handle->base.descriptor.version = context->stamp;
-  handle->base.Release = ep_semaphore_release;
-  *out = &handle->base;
+  bool good =
+      ep_driver_import_semaphore(device->driver, type, native, &handle->resource->semaphore, error);
+  if (!ep_handle_finish(handle, type, native, good, false, error)) {
+    return false;
+  }
+  *out = &handle->base.semaphore;
+  **out = (OrtExternalSemaphoreHandle){.version = context->stamp,
+                                       .ep_device = ep_device,
+                                       .descriptor = *descriptor,
+                                       .Release = ep_semaphore_release};
+  (*out)->descriptor.version = context->stamp;
   return true;
 }
 
 void ORT_API_CALL ep_semaphore_release(OrtExternalSemaphoreHandle* base) {
-  EpSemaphoreHandle* handle = (EpSemaphoreHandle*)base;
-  if (handle != NULL) {
-    (void)ep_registry_remove(&handle->resource->device->context->handles, handle, NULL);
-    ep_resource_release(handle->resource);
-    free(handle);
-  }
+  ep_handle_release((EpHandle*)base);
 }
 
 bool ep_semaphore_enqueue(EpDevice* device, const OrtExternalSemaphoreHandle* handle,

@@ -18,6 +18,10 @@ static OrtStatus* ep_importer_status(const EpImporter* importer, const EpError* 
   return ep_status(importer->device->context->api, error);
 }
 
+static bool ep_is_given(const void* argument, const char* name, EpError* error) {
+  return argument != NULL || ep_fail_argument(error, "%s is null", name);
+}
+
 static bool ORT_API_CALL ep_importer_can_import_memory(const OrtExternalResourceImporterImpl* base,
                                                        OrtExternalMemoryHandleType ort_type) {
   const EpDevice* device = ((const EpImporter*)base)->device;
@@ -40,15 +44,10 @@ static OrtStatus* ORT_API_CALL ep_importer_import_memory(
   EpImporter* importer = (EpImporter*)base;
   EpError error;
   ep_error_clear(&error);
-  if (out == NULL) {
-    (void)ep_fail_argument(&error, "out_handle is null");
-    return ep_importer_status(importer, &error);
-  }
-  *out = NULL;
-  if (descriptor == NULL) {
-    (void)ep_fail_argument(&error, "desc is null");
-  } else {
-    (void)ep_memory_import(importer->device, importer->ep_device, descriptor, out, &error);
+  if (ep_is_given(out, "out_handle", &error)) {
+    *out = NULL;
+    (void)(ep_is_given(descriptor, "desc", &error) &&
+           ep_memory_import(importer->device, importer->ep_device, descriptor, out, &error));
   }
   return ep_importer_status(importer, &error);
 }
@@ -65,15 +64,11 @@ static OrtStatus* ORT_API_CALL ep_importer_create_tensor(
   EpImporter* importer = (EpImporter*)base;
   EpError error;
   ep_error_clear(&error);
-  if (out == NULL) {
-    (void)ep_fail_argument(&error, "out_tensor is null");
-    return ep_importer_status(importer, &error);
-  }
-  *out = NULL;
-  if (handle == NULL || descriptor == NULL) {
-    (void)ep_fail_argument(&error, "%s is null", handle == NULL ? "mem_handle" : "tensor_desc");
-  } else {
-    (void)ep_memory_create_tensor(importer->device, handle, descriptor, out, &error);
+  if (ep_is_given(out, "out_tensor", &error)) {
+    *out = NULL;
+    (void)(ep_is_given(handle, "mem_handle", &error) &&
+           ep_is_given(descriptor, "tensor_desc", &error) &&
+           ep_memory_create_tensor(importer->device, handle, descriptor, out, &error));
   }
   return ep_importer_status(importer, &error);
 }
@@ -84,15 +79,10 @@ static OrtStatus* ORT_API_CALL ep_importer_import_semaphore(
   EpImporter* importer = (EpImporter*)base;
   EpError error;
   ep_error_clear(&error);
-  if (out == NULL) {
-    (void)ep_fail_argument(&error, "out_handle is null");
-    return ep_importer_status(importer, &error);
-  }
-  *out = NULL;
-  if (descriptor == NULL) {
-    (void)ep_fail_argument(&error, "desc is null");
-  } else {
-    (void)ep_semaphore_import(importer->device, importer->ep_device, descriptor, out, &error);
+  if (ep_is_given(out, "out_handle", &error)) {
+    *out = NULL;
+    (void)(ep_is_given(descriptor, "desc", &error) &&
+           ep_semaphore_import(importer->device, importer->ep_device, descriptor, out, &error));
   }
   return ep_importer_status(importer, &error);
 }
@@ -113,11 +103,9 @@ static OrtStatus* ep_importer_enqueue(OrtExternalResourceImporterImpl* base,
   EpDriverStream* driver_stream = NULL;
   EpError error;
   ep_error_clear(&error);
-  if (handle == NULL) {
-    (void)ep_fail_argument(&error, "handle is null");
-  } else if (ep_stream_of_device(importer->device, stream, &driver_stream, &error)) {
-    (void)ep_semaphore_enqueue(importer->device, handle, driver_stream, value, enqueue, &error);
-  }
+  (void)(ep_is_given(handle, "handle", &error) &&
+         ep_stream_of_device(importer->device, stream, &driver_stream, &error) &&
+         ep_semaphore_enqueue(importer->device, handle, driver_stream, value, enqueue, &error));
   return ep_importer_status(importer, &error);
 }
 
@@ -144,7 +132,7 @@ OrtExternalResourceImporterImpl* ep_importer_create(EpDevice* device, const OrtE
                                                     EpError* error) {
   EpImporter* importer = calloc(1, sizeof *importer);
   if (importer == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   ep_context_retain(device->context);

@@ -132,7 +132,7 @@ static OrtStatus* ORT_API_CALL ep_provider_sync(OrtEp* base) {
 OrtEp* ep_provider_create(EpDevice* device, EpError* error) {
   EpProvider* provider = calloc(1, sizeof *provider);
   if (provider == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   provider->device = device;

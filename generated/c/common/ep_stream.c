@@ -68,7 +68,7 @@ static bool ep_notification_create(EpStream* stream, OrtSyncNotificationImpl** o
                                    EpError* error) {
   EpNotification* notification = calloc(1, sizeof *notification);
   if (notification == NULL) {
-    return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return ep_out_of_memory(error);
   }
   if (!ep_driver_event_create(stream->device->driver, &notification->event, error)) {
     free(notification);
@@ -89,7 +89,7 @@ static bool ep_notification_create(EpStream* stream, OrtSyncNotificationImpl** o
 EpStreamGroup* ep_stream_group_create(EpError* error) {
   EpStreamGroup* group = calloc(1, sizeof *group);
   if (group == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   ep_mutex_init(&group->mutex);
@@ -180,7 +180,7 @@ static OrtStatus* ORT_API_CALL ep_stream_on_session_run_end(OrtSyncStreamImpl* b
 OrtSyncStreamImpl* ep_stream_create(EpDevice* device, EpStreamGroup* group, EpError* error) {
   EpStream* stream = calloc(1, sizeof *stream);
   if (stream == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   if (!ep_driver_stream_create(device->driver, &stream->driver, error)) {

@@ -89,11 +89,10 @@ bool ep_tensor_copy_through(EpDevice* device, OrtKernelContext* kernel, const ch
   if (native != NULL) {
     stream = ep_driver_stream_from_native(device->driver, native);
     if (stream == NULL) {
-      /* Memory of the session's registration is freed after its own streams' work only. */
+      /* Memory of the device is freed after the work of its own streams only. */
       return ep_fail(error, ORT_EP_FAIL,
-                     "the run's stream %p is not of the registration of " EP_NAME
-                     " that the session's device is of",
-                     native);
+                     "the run's stream %p is none of " EP_NAME "'s on the session's device (%s)",
+                     native, device->info->name);
     }
   }
   ep_trace_copy(context, what, &destination, &source);

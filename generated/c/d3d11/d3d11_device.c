@@ -77,7 +77,7 @@ bool ep_driver_open(EpDriver** out, EpError* error) {
   EpDriver* driver = calloc(1, sizeof *driver);
   *out = driver;
   if (driver == NULL) {
-    return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return ep_out_of_memory(error);
   }
   EpDriverDevice* device = &driver->device;
   device->driver = driver;
@@ -99,10 +99,8 @@ bool ep_driver_open(EpDriver** out, EpError* error) {
 }
 
 void ep_driver_close(EpDriver* driver) {
-  if (driver != NULL) {
-    d3d11_device_close(&driver->device);
-    free(driver);
-  }
+  d3d11_device_close(&driver->device);
+  free(driver);
 }
 
 size_t ep_driver_device_count(const EpDriver* driver) {
@@ -131,24 +129,19 @@ D3D11Memory* d3d11_memory_add(EpDriverDevice* device, ID3D11Buffer* buffer, size
     (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory or addresses");
     return NULL;
   }
-  *memory = (D3D11Memory){.buffer = buffer, .address = address, .bytes = bytes};
+  *memory = (D3D11Memory){.range = {.address = address, .bytes = bytes}, .buffer = buffer};
   ep_mutex_lock(&device->mutex);
-  memory->next = device->memory;
-  device->memory = memory;
+  ep_range_add(&device->memory, &memory->range);
   ep_mutex_unlock(&device->mutex);
   return memory;
 }
 
 void d3d11_memory_remove(EpDriverDevice* device, D3D11Memory* memory) {
   ep_mutex_lock(&device->mutex);
-  D3D11Memory** link = &device->memory;
-  while (*link != memory) {
-    link = &(*link)->next;
-  }
-  *link = memory->next;
+  ep_range_remove(&device->memory, &memory->range);
   (void)ID3D11Buffer_Release(memory->buffer);
   ep_mutex_unlock(&device->mutex);
-  (void)VirtualFree(memory->address, 0, MEM_RELEASE);
+  (void)VirtualFree(memory->range.address, 0, MEM_RELEASE);
   free(memory);
 }
 
@@ -167,18 +160,18 @@ void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
     return NULL;
   }
   D3D11Memory* memory = d3d11_memory_add(device, buffer, bytes, &ignored);
-  return memory == NULL ? NULL : memory->address;
+  return memory == NULL ? NULL : memory->range.address;
 }
 
 void ep_driver_free(EpDriverDevice* device, void* address) {
   ep_mutex_lock(&device->mutex);
-  D3D11Memory* memory = device->memory;
-  while (memory != NULL && memory->address != address) {
-    memory = memory->next;
+  EpRange* range = device->memory;
+  while (range != NULL && range->address != address) {
+    range = range->next;
   }
   ep_mutex_unlock(&device->mutex);
-  if (memory != NULL) {
-    d3d11_memory_remove(device, memory);
+  if (range != NULL) {
+    d3d11_memory_remove(device, (D3D11Memory*)range);
   }
 }
 
@@ -198,7 +191,7 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
   *out = NULL;
   EpDriverMemory* imported = malloc(sizeof *imported);
   if (imported == NULL) {
-    return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return ep_out_of_memory(error);
   }
   void* opened = NULL;
   HRESULT result = ID3D11Device5_OpenSharedResource1(device->device, request->native.handle,
@@ -227,7 +220,7 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
 }
 
 void* ep_driver_memory_address(const EpDriverMemory* imported) {
-  return imported->memory->address + imported->offset;
+  return imported->memory->range.address + imported->offset;
 }
 
 void ep_driver_memory_release(EpDriverMemory* imported) {

@@ -4,16 +4,18 @@
 
 #include "ep_config.h"
 #include "ep_driver.h"
-#include "host_queue.h"
+#include "ep_queue.h"
 
 struct EpDriverDevice {
   EpDeviceInfo info;
-  HostQueues queues;
+  EpMutex mutex; /**< Of `queues`. */
+  EpQueues queues;
 };
 
-/** Writes that memory is short. @return false */
-static inline bool host_out_of_memory(EpError* error) {
-  return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
-}
+/** A queue whose thread does all the work. */
+struct EpDriverStream {
+  EpQueue queue;
+  EpError error; /**< The first since the last flush. Guarded by the queue's mutex. */
+};
 
 #endif /* HOST_DEVICE_H_ */

@@ -12,7 +12,7 @@ struct EpDriverEvent {
 };
 
 typedef struct HostEventTask {
-  HostTask base;
+  EpTask base;
   EpDriverEvent* event;
   uint64_t record;
 } HostEventTask;
@@ -22,7 +22,7 @@ bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError
   EpDriverEvent* event = calloc(1, sizeof *event);
   *out = event;
   if (event == NULL) {
-    return host_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   atomic_init(&event->references, 1);
   ep_mutex_init(&event->mutex);
@@ -46,8 +46,8 @@ static void host_event_await(EpDriverEvent* event, uint64_t record) {
   ep_mutex_unlock(&event->mutex);
 }
 
-static bool host_event_happen(HostTask* base, EpError* error) {
-  (void)error;
+static void host_event_happen(EpQueue* queue, EpTask* base) {
+  (void)queue;
   HostEventTask* task = (HostEventTask*)base;
   ep_mutex_lock(&task->event->mutex);
   if (task->event->happened < task->record) {
@@ -57,23 +57,21 @@ static bool host_event_happen(HostTask* base, EpError* error) {
   ep_mutex_unlock(&task->event->mutex);
   ep_driver_event_release(task->event);
   free(task);
-  return true;
 }
 
-static bool host_event_pass(HostTask* base, EpError* error) {
-  (void)error;
+static void host_event_pass(EpQueue* queue, EpTask* base) {
+  (void)queue;
   HostEventTask* task = (HostEventTask*)base;
   host_event_await(task->event, task->record);
   ep_driver_event_release(task->event);
   free(task);
-  return true;
 }
 
 static bool host_event_push(EpDriverEvent* event, EpDriverStream* stream,
-                            bool (*run)(HostTask*, EpError*), uint64_t recorded, EpError* error) {
+                            void (*run)(EpQueue*, EpTask*), uint64_t recorded, EpError* error) {
   HostEventTask* task = malloc(sizeof *task);
   if (task == NULL) {
-    return host_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   ep_mutex_lock(&event->mutex);
   event->recorded += recorded;
@@ -82,8 +80,7 @@ static bool host_event_push(EpDriverEvent* event, EpDriverStream* stream,
   atomic_fetch_add_explicit(&event->references, 1, memory_order_relaxed);
   task->base.run = run;
   task->event = event;
-  host_stream_push(stream, &task->base);
-  return true;
+  return ep_queue_add(&stream->queue, &task->base);
 }
 
 bool ep_driver_event_record(EpDriverEvent* event, EpDriverStream* stream, EpError* error) {

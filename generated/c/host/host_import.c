@@ -18,7 +18,7 @@
 #endif
 
 struct EpDriverMemory {
-  HostRetirement retirement; /* First, so that one is found from the other. */
+  EpRetirement retirement; /* First, so that one is found from the other. */
   EpDriverDevice* device;
   char* mapping; /* Null for a host allocation, which stays the application's. */
   size_t mapping_bytes;
@@ -99,7 +99,7 @@ static bool host_map_fd(EpDriverMemory* memory, const EpMemoryRequest* request, 
   return true;
 }
 
-static void host_memory_unmap(HostRetirement* retirement) {
+static void host_memory_unmap(EpRetirement* retirement) {
   EpDriverMemory* memory = (EpDriverMemory*)retirement;
   (void)munmap(memory->mapping, memory->mapping_bytes);
   free(memory);
@@ -127,7 +127,7 @@ static bool host_map_fd(EpDriverMemory* memory, const EpMemoryRequest* request, 
                  request->type->name);
 }
 
-static void host_memory_unmap(HostRetirement* retirement) {
+static void host_memory_unmap(EpRetirement* retirement) {
   free(retirement);
 }
 
@@ -150,7 +150,7 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
   *out = NULL;
   EpDriverMemory* memory = calloc(1, sizeof *memory);
   if (memory == NULL) {
-    return host_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   memory->device = device;
   bool good = true;
@@ -174,14 +174,14 @@ void ep_driver_memory_release(EpDriverMemory* memory) {
   if (memory->mapping == NULL) {
     free(memory);
   } else {
-    host_queues_retire(&memory->device->queues, &memory->retirement, host_memory_unmap);
+    ep_queues_retire(&memory->device->queues, &memory->retirement, host_memory_unmap);
   }
 }
 
 #ifdef __linux__
 
 typedef struct HostSemaphoreTask {
-  HostTask base;
+  EpTask base;
   EpDriverSemaphore* semaphore;
   uint64_t value;
 } HostSemaphoreTask;
@@ -197,7 +197,7 @@ bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type
   }
   EpDriverSemaphore* semaphore = malloc(sizeof *semaphore);
   if (semaphore == NULL) {
-    return host_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   atomic_init(&semaphore->references, 1);
   semaphore->shared = ort_interop_host_map_semaphore(native.fd);
@@ -219,39 +219,39 @@ void ep_driver_semaphore_release(EpDriverSemaphore* semaphore) {
   }
 }
 
-static bool host_semaphore_wait_run(HostTask* base, EpError* error) {
-  (void)error;
+static void host_semaphore_wait_run(EpQueue* queue, EpTask* base) {
+  (void)queue;
   HostSemaphoreTask* task = (HostSemaphoreTask*)base;
   (void)ort_interop_host_wait(task->semaphore->shared, task->value, -1);
   ep_driver_semaphore_release(task->semaphore);
   free(task);
-  return true;
 }
 
-static bool host_semaphore_signal_run(HostTask* base, EpError* error) {
+static void host_semaphore_signal_run(EpQueue* queue, EpTask* base) {
   HostSemaphoreTask* task = (HostSemaphoreTask*)base;
+  EpError* error = &((EpDriverStream*)queue)->error;
   bool good = ort_interop_host_signal(task->semaphore->shared, task->value) == 0;
-  if (!good) {
+  ep_mutex_lock(&queue->mutex);
+  if (!good && error->code == ORT_OK) {
     (void)ep_fail_argument(error, "value is %" PRIu64 ", but the semaphore is already at %" PRIu64,
                            task->value, ort_interop_host_semaphore_value(task->semaphore->shared));
   }
+  ep_mutex_unlock(&queue->mutex);
   ep_driver_semaphore_release(task->semaphore);
   free(task);
-  return good;
 }
 
 static bool host_semaphore_push(EpDriverSemaphore* semaphore, EpDriverStream* stream,
-                                uint64_t value, bool (*run)(HostTask*, EpError*), EpError* error) {
+                                uint64_t value, void (*run)(EpQueue*, EpTask*), EpError* error) {
   HostSemaphoreTask* task = malloc(sizeof *task);
   if (task == NULL) {
-    return host_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   atomic_fetch_add_explicit(&semaphore->references, 1, memory_order_relaxed);
   task->base.run = run;
   task->semaphore = semaphore;
   task->value = value;
-  host_stream_push(stream, &task->base);
-  return true;
+  return ep_queue_add(&stream->queue, &task->base);
 }
 
 bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stream, uint64_t value,

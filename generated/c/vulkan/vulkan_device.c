@@ -25,16 +25,6 @@ static const struct {
     [VULKAN_HOST_POINTER] = {"VK_EXT_external_memory_host", "vkGetMemoryHostPointerPropertiesEXT"},
 };
 
-bool vulkan_failed(EpError* error, const char* call, VkResult result) {
-  const char* name = driver_result_name(result);
-  return ep_fail(error, driver_result_status(result), EP_NAME ": %s failed: %s (%d)", call,
-                 name == NULL ? "unknown result" : name, (int)result);
-}
-
-bool vulkan_out_of_memory(EpError* error) {
-  return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
-}
-
 /* Extensions' calls are the device's own: null where it was made without the extension. */
 static void vulkan_load_extensions(EpDriverDevice* device) {
   for (const DriverSymbol* symbol = driver_symbols; symbol->name != NULL; ++symbol) {
@@ -54,12 +44,12 @@ static bool vulkan_open_instance(EpDriver* driver) {
     return false;
   }
   VkApplicationInfo application = {
-      .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+      DRIVER_INIT(VkApplicationInfo),
       .pApplicationName = EP_NAME,
       .apiVersion = VK_API_VERSION_1_2,
   };
   VkInstanceCreateInfo create = {
-      .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+      DRIVER_INIT(VkInstanceCreateInfo),
       .pApplicationInfo = &application,
   };
   if (driver->vk.vkCreateInstance(&create, NULL, &driver->instance) != VK_SUCCESS) {
@@ -100,11 +90,11 @@ static bool vulkan_read_extensions(EpDriverDevice* device, bool* has_pci) {
 }
 
 static void vulkan_read_properties(EpDriverDevice* device, bool has_pci) {
-  VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+  VkPhysicalDeviceIDProperties id = {DRIVER_INIT(VkPhysicalDeviceIDProperties)};
   VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT};
+      DRIVER_INIT(VkPhysicalDevicePCIBusInfoPropertiesEXT)};
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+      DRIVER_INIT(VkPhysicalDeviceExternalMemoryHostPropertiesEXT)};
   if (has_pci) {
     id.pNext = &pci;
   }
@@ -112,8 +102,7 @@ static void vulkan_read_properties(EpDriverDevice* device, bool has_pci) {
     host.pNext = id.pNext;
     id.pNext = &host;
   }
-  VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
-                                            .pNext = &id};
+  VkPhysicalDeviceProperties2 properties = {DRIVER_INIT(VkPhysicalDeviceProperties2), .pNext = &id};
   device->vk.vkGetPhysicalDeviceProperties2(device->physical, &properties);
   const VkPhysicalDeviceProperties* found = &properties.properties;
   EpDeviceInfo* info = &device->info;
@@ -158,11 +147,10 @@ static bool vulkan_choose_queues(EpDriverDevice* device) {
 }
 
 static void vulkan_probe_memory(EpDriverDevice* device, const EpHandleType* type) {
-  VkPhysicalDeviceExternalBufferInfo info = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
-      .usage = vulkan_buffer_usage(device),
-      .handleType = type->driver_type};
-  VkExternalBufferProperties found = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+  VkPhysicalDeviceExternalBufferInfo info = {DRIVER_INIT(VkPhysicalDeviceExternalBufferInfo),
+                                             .usage = vulkan_buffer_usage(device),
+                                             .handleType = type->driver_type};
+  VkExternalBufferProperties found = {DRIVER_INIT(VkExternalBufferProperties)};
   device->vk.vkGetPhysicalDeviceExternalBufferProperties(device->physical, &info, &found);
   VkExternalMemoryFeatureFlags features = found.externalMemoryProperties.externalMemoryFeatures;
   if ((features & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) != 0) {
@@ -175,13 +163,12 @@ static void vulkan_probe_memory(EpDriverDevice* device, const EpHandleType* type
 
 /* Support for binary semaphores says nothing about timelines, so the question is about those. */
 static void vulkan_probe_semaphore(EpDriverDevice* device, const EpHandleType* type) {
-  VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+  VkSemaphoreTypeCreateInfo timeline = {DRIVER_INIT(VkSemaphoreTypeCreateInfo),
                                         .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-  VkPhysicalDeviceExternalSemaphoreInfo info = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO,
-      .pNext = &timeline,
-      .handleType = type->driver_type};
-  VkExternalSemaphoreProperties found = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES};
+  VkPhysicalDeviceExternalSemaphoreInfo info = {DRIVER_INIT(VkPhysicalDeviceExternalSemaphoreInfo),
+                                                .pNext = &timeline,
+                                                .handleType = type->driver_type};
+  VkExternalSemaphoreProperties found = {DRIVER_INIT(VkExternalSemaphoreProperties)};
   device->vk.vkGetPhysicalDeviceExternalSemaphoreProperties(device->physical, &info, &found);
   if ((found.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT) != 0) {
     device->semaphore_types |= type->driver_type;
@@ -213,8 +200,7 @@ static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDrive
   device->physical = physical;
   device->own_physical = physical;
   device->vk = driver->vk;
-  VkPhysicalDeviceProperties2 properties = {.sType =
-                                                VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  VkPhysicalDeviceProperties2 properties = {DRIVER_INIT(VkPhysicalDeviceProperties2)};
   driver->vk.vkGetPhysicalDeviceProperties2(physical, &properties);
   bool has_pci = false;
   if (properties.properties.apiVersion < VK_API_VERSION_1_2 ||
@@ -222,11 +208,10 @@ static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDrive
     return false;
   }
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES};
+      DRIVER_INIT(VkPhysicalDeviceBufferDeviceAddressFeatures)};
   VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES, .pNext = &address};
-  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                        .pNext = &timeline};
+      DRIVER_INIT(VkPhysicalDeviceTimelineSemaphoreFeatures), .pNext = &address};
+  VkPhysicalDeviceFeatures2 features = {DRIVER_INIT(VkPhysicalDeviceFeatures2), .pNext = &timeline};
   driver->vk.vkGetPhysicalDeviceFeatures2(physical, &features);
   if (timeline.timelineSemaphore == 0) {
     return false;
@@ -246,7 +231,7 @@ static bool vulkan_enumerate(EpDriver* driver, EpError* error) {
   }
   VkPhysicalDevice* found = calloc((size_t)count + 1, sizeof *found);
   if (found == NULL) {
-    return vulkan_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   VkResult result = driver->vk.vkEnumeratePhysicalDevices(driver->instance, &count, found);
   for (uint32_t i = 0; result == VK_SUCCESS && i < count; ++i) {
@@ -254,11 +239,12 @@ static bool vulkan_enumerate(EpDriver* driver, EpError* error) {
     if (driver->device_count < VULKAN_MAX_DEVICES && vulkan_describe(driver, found[i], device)) {
       device->info.memory_device_id = (uint32_t)driver->device_count;
       ep_mutex_init(&device->mutex);
+      ep_queues_init(&device->streams, &vulkan_streams, driver, &device->mutex);
       ++driver->device_count;
     }
   }
   free(found);
-  return result == VK_SUCCESS || vulkan_failed(error, "vkEnumeratePhysicalDevices", result);
+  return driver_check(result, DRIVER_NAME_vkEnumeratePhysicalDevices, error);
 }
 
 static void vulkan_device_end(EpDriverDevice* device) {
@@ -272,14 +258,20 @@ static void vulkan_device_end(EpDriverDevice* device) {
   }
 }
 
-/* One for the process: ONNX Runtime lets a stream of one registration of the EP meet the importer of
- * another, so they must be of one VkDevice. */
-static struct {
-  EpMutex mutex;
-  EpDriver* driver;
-} vulkan_process = {EP_MUTEX_INITIALIZER, NULL};
+bool ep_driver_open(EpDriver** out, EpError* error) {
+  EpDriver* driver = calloc(1, sizeof *driver);
+  *out = driver;
+  if (driver == NULL) {
+    return ep_out_of_memory(error);
+  }
+  if (vulkan_open_instance(driver) && !vulkan_enumerate(driver, error)) {
+    ep_driver_close(driver);
+    *out = NULL;
+  }
+  return *out != NULL;
+}
 
-static void vulkan_driver_destroy(EpDriver* driver) {
+void ep_driver_close(EpDriver* driver) {
   for (size_t i = 0; i < driver->device_count; ++i) {
     vulkan_device_end(&driver->devices[i]);
     ep_mutex_destroy(&driver->devices[i].mutex);
@@ -288,47 +280,6 @@ static void vulkan_driver_destroy(EpDriver* driver) {
     driver->vk.vkDestroyInstance(driver->instance, NULL);
   }
   free(driver);
-}
-
-static EpDriver* vulkan_driver_create(EpError* error) {
-  EpDriver* driver = calloc(1, sizeof *driver);
-  if (driver == NULL) {
-    (void)vulkan_out_of_memory(error);
-  } else if (vulkan_open_instance(driver) && !vulkan_enumerate(driver, error)) {
-    vulkan_driver_destroy(driver);
-    driver = NULL;
-  }
-  return driver;
-}
-
-bool ep_driver_open(EpDriver** out, EpError* error) {
-  ep_mutex_lock(&vulkan_process.mutex);
-  if (vulkan_process.driver == NULL) {
-    vulkan_process.driver = vulkan_driver_create(error);
-  }
-  *out = vulkan_process.driver;
-  if (*out != NULL) {
-    ++vulkan_process.driver->references;
-  }
-  ep_mutex_unlock(&vulkan_process.mutex);
-  return *out != NULL;
-}
-
-void vulkan_driver_retain(EpDriver* driver) {
-  ep_mutex_lock(&vulkan_process.mutex);
-  ++driver->references;
-  ep_mutex_unlock(&vulkan_process.mutex);
-}
-
-void ep_driver_close(EpDriver* driver) {
-  if (driver != NULL) {
-    ep_mutex_lock(&vulkan_process.mutex);
-    if (--driver->references == 0) {
-      vulkan_process.driver = NULL;
-      vulkan_driver_destroy(driver);
-    }
-    ep_mutex_unlock(&vulkan_process.mutex);
-  }
 }
 
 size_t ep_driver_device_count(const EpDriver* driver) {
@@ -367,26 +318,22 @@ static bool vulkan_device_create(EpDriverDevice* device, EpError* error) {
   }
   static const float priorities[VULKAN_MAX_QUEUES] = {1, 1, 1, 1, 1, 1, 1, 1};
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
+      DRIVER_INIT(VkPhysicalDeviceBufferDeviceAddressFeatures),
       .bufferDeviceAddress = device->has_address};
   VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
-      .pNext = &address,
+      DRIVER_INIT(VkPhysicalDeviceTimelineSemaphoreFeatures), .pNext = &address,
       .timelineSemaphore = 1};
-  VkDeviceQueueCreateInfo queues = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                    .queueFamilyIndex = device->queue_family,
-                                    .queueCount = device->queue_count,
-                                    .pQueuePriorities = priorities};
-  VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                               .pNext = &timeline,
-                               .queueCreateInfoCount = 1,
-                               .pQueueCreateInfos = &queues,
-                               .enabledExtensionCount = count,
-                               .ppEnabledExtensionNames = extensions};
-  VkResult result = device->vk.vkCreateDevice(device->physical, &create, NULL, &device->device);
-  if (result != VK_SUCCESS) {
+  VkDeviceQueueCreateInfo queues = {
+      DRIVER_INIT(VkDeviceQueueCreateInfo), .queueFamilyIndex = device->queue_family,
+      .queueCount = device->queue_count, .pQueuePriorities = priorities};
+  VkDeviceCreateInfo create = {
+      DRIVER_INIT(VkDeviceCreateInfo), .pNext = &timeline,
+      .queueCreateInfoCount = 1,       .pQueueCreateInfos = &queues,
+      .enabledExtensionCount = count,  .ppEnabledExtensionNames = extensions};
+  if (!DRIVER_TRY(&device->vk, error, vkCreateDevice, device->physical, &create, NULL,
+                  &device->device)) {
     device->device = NULL;
-    return vulkan_failed(error, "vkCreateDevice", result);
+    return false;
   }
   return true;
 }

@@ -81,9 +81,8 @@ static void vulkan_print_uuid(const uint8_t uuid[16], char text[33]) {
 
 static bool vulkan_check_identity(const EpDriverDevice* device, const DriverApi* vk,
                                   VkPhysicalDevice physical, EpError* error) {
-  VkPhysicalDeviceIDProperties id = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
-  VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
-                                            .pNext = &id};
+  VkPhysicalDeviceIDProperties id = {DRIVER_INIT(VkPhysicalDeviceIDProperties)};
+  VkPhysicalDeviceProperties2 properties = {DRIVER_INIT(VkPhysicalDeviceProperties2), .pNext = &id};
   vk->vkGetPhysicalDeviceProperties2(physical, &properties);
   if (memcmp(id.deviceUUID, device->info.uuid, sizeof id.deviceUUID) == 0) {
     return true;
@@ -97,6 +96,17 @@ static bool vulkan_check_identity(const EpDriverDevice* device, const DriverApi*
                           " is %s, "
                           "UUID %s, but the EP device is %s, UUID %s",
                           properties.properties.deviceName, theirs, device->name, ours);
+}
+
+/* The mutex, once the thread of the stream for copies has left what is to go. */
+static void vulkan_lock_at_rest(EpDriverDevice* device) {
+  ep_mutex_lock(&device->mutex);
+  EpDriverStream* copies = device->copies;
+  ep_mutex_unlock(&device->mutex);
+  if (copies != NULL) {
+    ep_queue_rest((EpQueue*)copies);
+  }
+  ep_mutex_lock(&device->mutex);
 }
 
 /* Called with the mutex held. */
@@ -151,7 +161,7 @@ bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
   if (!vulkan_read_options(api, config->additional_options, values, &given, error)) {
     return false;
   }
-  ep_mutex_lock(&device->mutex);
+  vulkan_lock_at_rest(device);
   bool good =
       vulkan_check_unused(device, error) && (!given || vulkan_borrow(device, values, error));
   ep_mutex_unlock(&device->mutex);
@@ -159,7 +169,7 @@ bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
 }
 
 bool ep_driver_graphics_deinit(EpDriverDevice* device, EpError* error) {
-  ep_mutex_lock(&device->mutex);
+  vulkan_lock_at_rest(device);
   bool good = vulkan_check_unused(device, error);
   if (good) {
     vulkan_device_restore(device);

@@ -1,11 +1,10 @@
 /*
- * Submissions, which follow one another on the timeline of their stream; and each stream's worker,
- * which waits for what callers must not wait for.
+ * Submissions, which follow one another on the timeline of their stream.
  *
  * A VkQueue works in order, so what waits in it holds up everything behind it: a wait whose signal
  * is to come from another stream of the same queue would never end. In a queue that is shared there
  * is therefore only work that waits for nothing, or for work before it in the queue; the stream's
- * worker keeps the rest until then.
+ * tasks keep the rest until then.
  */
 #include <stdlib.h>
 
@@ -22,10 +21,10 @@ typedef struct VulkanSubmission {
   uint64_t value; /* The stream's timeline, once it is done. */
 } VulkanSubmission;
 
-typedef struct VulkanSubmitJob {
-  VulkanJob base;
+typedef struct VulkanSubmitTask {
+  EpTask base;
   VulkanSubmission submission;
-} VulkanSubmitJob;
+} VulkanSubmitTask;
 
 /* Notes that the device is lost, which calls after this one need not tell. @return result */
 static VkResult vulkan_noted(EpDriverDevice* device, VkResult result) {
@@ -36,16 +35,13 @@ static VkResult vulkan_noted(EpDriverDevice* device, VkResult result) {
 }
 
 static VkResult vulkan_wait_result(EpDriverDevice* device, VulkanPoint point) {
-  VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                              .semaphoreCount = 1,
-                              .pSemaphores = &point.semaphore,
-                              .pValues = &point.value};
+  VkSemaphoreWaitInfo wait = {DRIVER_INIT(VkSemaphoreWaitInfo), .semaphoreCount = 1,
+                              .pSemaphores = &point.semaphore, .pValues = &point.value};
   return vulkan_noted(device, device->vk.vkWaitSemaphores(device->device, &wait, UINT64_MAX));
 }
 
 bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error) {
-  VkResult result = vulkan_wait_result(device, point);
-  return result == VK_SUCCESS || vulkan_failed(error, "vkWaitSemaphores", result);
+  return driver_check(vulkan_wait_result(device, point), DRIVER_NAME_vkWaitSemaphores, error);
 }
 
 uint64_t vulkan_reached(EpDriverDevice* device, VkSemaphore timeline) {
@@ -64,50 +60,10 @@ VulkanQueue* vulkan_queue_for_stream(EpDriverDevice* device) {
   return queue;
 }
 
-/* Waits for `point` however often the call fails, unless the device is lost. */
-static void vulkan_await(EpDriverDevice* device, VulkanPoint point) {
+void vulkan_await(EpDriverDevice* device, VulkanPoint point) {
   while (point.semaphore != NULL && vulkan_wait_result(device, point) != VK_SUCCESS &&
          vulkan_reached(device, point.semaphore) < point.value) {
   }
-}
-
-static void vulkan_work(void* argument) {
-  EpDriverStream* stream = argument;
-  EpDriverDevice* device = stream->device;
-  EpDriver* driver = device->driver;
-  ep_mutex_lock(&device->mutex);
-  while (stream->jobs != NULL) {
-    VulkanJob* job = stream->jobs;
-    ep_mutex_unlock(&device->mutex);
-    vulkan_await(device, job->after);
-    ep_mutex_lock(&device->mutex);
-    stream->jobs = job->next;
-    if (stream->jobs == NULL) {
-      stream->last_job = &stream->jobs;
-    }
-    ep_mutex_unlock(&device->mutex);
-    job->run(stream, job);
-    ep_mutex_lock(&device->mutex);
-  }
-  stream->working = false;
-  ep_mutex_unlock(&device->mutex);
-  vulkan_stream_drop(stream);
-  ep_driver_close(driver);
-}
-
-bool vulkan_stream_add_job(EpDriverStream* stream, VulkanJob* job) {
-  if (!stream->working) {
-    if (!ep_thread_start(vulkan_work, stream)) {
-      return false;
-    }
-    stream->working = true;
-    ++stream->references;
-    vulkan_driver_retain(stream->device->driver);
-  }
-  job->next = NULL;
-  *stream->last_job = job;
-  stream->last_job = &job->next;
-  return true;
 }
 
 static void vulkan_stream_hand(EpDriverStream* stream, uint64_t value) {
@@ -118,8 +74,7 @@ static void vulkan_stream_hand(EpDriverStream* stream, uint64_t value) {
 
 void vulkan_stream_advance(EpDriverStream* stream, uint64_t value) {
   const EpDriverDevice* device = stream->device;
-  VkSemaphoreSignalInfo signal = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
-                                  .semaphore = stream->timeline,
+  VkSemaphoreSignalInfo signal = {DRIVER_INIT(VkSemaphoreSignalInfo), .semaphore = stream->timeline,
                                   .value = value};
   /* The stream hangs if this fails, and trying again costs nothing. */
   for (int i = 0;
@@ -139,34 +94,27 @@ static bool vulkan_queue_submit(EpDriverStream* stream, const VulkanSubmission* 
   bool has_signal = submission->signal.semaphore != NULL;
   VulkanPoint first = has_signal ? submission->signal : end;
   VkTimelineSemaphoreSubmitInfo values[] = {
-      {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+      {DRIVER_INIT(VkTimelineSemaphoreSubmitInfo),
        .waitSemaphoreValueCount = submission->wait.semaphore != NULL ? 2 : 1,
-       .pWaitSemaphoreValues = wait_values,
-       .signalSemaphoreValueCount = 1,
+       .pWaitSemaphoreValues = wait_values, .signalSemaphoreValueCount = 1,
        .pSignalSemaphoreValues = &first.value},
-      {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-       .signalSemaphoreValueCount = 1,
+      {DRIVER_INIT(VkTimelineSemaphoreSubmitInfo), .signalSemaphoreValueCount = 1,
        .pSignalSemaphoreValues = &end.value}};
   /* Signals of one batch have no order. The stream's own comes last, in a batch of its own: once it
    * is seen, the other semaphore is not in use any longer. */
-  const VkSubmitInfo submits[] = {{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                                   .pNext = &values[0],
-                                   .waitSemaphoreCount = values[0].waitSemaphoreValueCount,
-                                   .pWaitSemaphores = waits,
-                                   .pWaitDstStageMask = stages,
-                                   .commandBufferCount = submission->commands != NULL,
-                                   .pCommandBuffers = &submission->commands,
-                                   .signalSemaphoreCount = 1,
-                                   .pSignalSemaphores = &first.semaphore},
-                                  {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                                   .pNext = &values[1],
-                                   .signalSemaphoreCount = 1,
-                                   .pSignalSemaphores = &end.semaphore}};
+  const VkSubmitInfo submits[] = {
+      {DRIVER_INIT(VkSubmitInfo), .pNext = &values[0],
+       .waitSemaphoreCount = values[0].waitSemaphoreValueCount, .pWaitSemaphores = waits,
+       .pWaitDstStageMask = stages, .commandBufferCount = submission->commands != NULL,
+       .pCommandBuffers = &submission->commands, .signalSemaphoreCount = 1,
+       .pSignalSemaphores = &first.semaphore},
+      {DRIVER_INIT(VkSubmitInfo), .pNext = &values[1], .signalSemaphoreCount = 1,
+       .pSignalSemaphores = &end.semaphore}};
   EpDriverDevice* device = stream->device;
-  VkResult result = vulkan_noted(
-      device, device->vk.vkQueueSubmit(stream->queue->queue, has_signal ? 2 : 1, submits, NULL));
-  if (result != VK_SUCCESS) {
-    return vulkan_failed(error, "vkQueueSubmit", result);
+  VkResult result =
+      device->vk.vkQueueSubmit(stream->queue->queue, has_signal ? 2 : 1, submits, NULL);
+  if (!driver_check(vulkan_noted(device, result), DRIVER_NAME_vkQueueSubmit, error)) {
+    return false;
   }
   vulkan_stream_hand(stream, submission->value);
   return true;
@@ -181,14 +129,16 @@ static void vulkan_skip(EpDriverStream* stream, uint64_t value) {
   ep_mutex_unlock(&device->mutex);
 }
 
-static void vulkan_submit_run(EpDriverStream* stream, VulkanJob* base) {
-  VulkanSubmitJob* job = (VulkanSubmitJob*)base;
+static void vulkan_submit_run(EpQueue* queue, EpTask* base) {
+  EpDriverStream* stream = (EpDriverStream*)queue;
+  VulkanSubmitTask* task = (VulkanSubmitTask*)base;
   bool good = false;
+  vulkan_await(stream->device, task->submission.wait);
   ep_mutex_lock(&stream->device->mutex);
   if (stream->error.code == ORT_OK) {
     EpError error;
     for (int i = 0; i < VULKAN_ATTEMPTS && !good; ++i) {
-      good = vulkan_queue_submit(stream, &job->submission, &error);
+      good = vulkan_queue_submit(stream, &task->submission, &error);
     }
     if (!good) {
       stream->error = error;
@@ -196,21 +146,20 @@ static void vulkan_submit_run(EpDriverStream* stream, VulkanJob* base) {
   }
   ep_mutex_unlock(&stream->device->mutex);
   if (!good) {
-    vulkan_skip(stream, job->submission.value);
+    vulkan_skip(stream, task->submission.value);
   }
-  free(job);
+  free(task);
 }
 
 static bool vulkan_submit_later(EpDriverStream* stream, const VulkanSubmission* submission,
                                 EpError* error) {
-  VulkanSubmitJob* job = malloc(sizeof *job);
-  if (job == NULL) {
-    return vulkan_out_of_memory(error);
+  VulkanSubmitTask* task = malloc(sizeof *task);
+  if (task == NULL) {
+    return ep_out_of_memory(error);
   }
-  *job = (VulkanSubmitJob){.base = {.after = submission->wait, .run = vulkan_submit_run},
-                           .submission = *submission};
-  if (!vulkan_stream_add_job(stream, &job->base)) {
-    free(job);
+  *task = (VulkanSubmitTask){.base = {.run = vulkan_submit_run}, .submission = *submission};
+  if (!ep_queue_add(&stream->base, &task->base)) {
+    free(task);
     return ep_fail(error, ORT_EP_FAIL, EP_NAME ": no thread is left to wait with");
   }
   return true;
@@ -218,10 +167,11 @@ static bool vulkan_submit_later(EpDriverStream* stream, const VulkanSubmission* 
 
 /* Whether `point` is reached, or will be by work that is before it in the stream's shared queue. */
 static bool vulkan_is_due(const EpDriverStream* stream, VulkanPoint point) {
-  const EpDriverStream* producer = stream->device->streams;
-  while (producer != NULL && producer->timeline != point.semaphore) {
-    producer = producer->next;
+  const EpQueue* other = stream->device->streams.first;
+  while (other != NULL && ((const EpDriverStream*)other)->timeline != point.semaphore) {
+    other = other->next;
   }
+  const EpDriverStream* producer = (const EpDriverStream*)other;
   bool ahead =
       producer != NULL && producer->queue == stream->queue && producer->handed >= point.value;
   return point.semaphore == NULL || ahead ||

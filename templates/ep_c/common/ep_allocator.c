@@ -87,7 +87,7 @@ static OrtStatus* ORT_API_CALL ep_allocator_get_stats(const OrtAllocator* base,
 OrtAllocator* ep_allocator_create(EpDevice* device, EpError* error) {
   EpAllocator* allocator = calloc(1, sizeof *allocator);
   if (allocator == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   ep_context_retain(device->context);

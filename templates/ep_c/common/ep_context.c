@@ -5,6 +5,7 @@
 
 #include "ep_config.h"
 #include "ep_devices.h"
+#include "ep_process.h"
 
 static bool ep_context_add_devices(EpContext* context, EpError* error) {
   size_t count = ep_driver_device_count(context->driver);
@@ -38,7 +39,7 @@ EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, const OrtL
   }
   EpContext* context = calloc(1, sizeof *context);
   if (context == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   context->api = api;
@@ -49,7 +50,8 @@ EpContext* ep_context_create(const OrtApi* api, uint32_t api_version, const OrtL
       api_version < ORT_INTEROP_EP_API_VERSION ? api_version : ORT_INTEROP_EP_API_VERSION;
   atomic_init(&context->references, 1);
   ep_registry_init(&context->handles);
-  if (!ep_driver_open(&context->driver, error) || !ep_context_add_devices(context, error)) {
+  context->driver = ep_process_acquire(error);
+  if (context->driver == NULL || !ep_context_add_devices(context, error)) {
     ep_context_release(context);
     return NULL;
   }
@@ -71,7 +73,7 @@ void ep_context_release(EpContext* context) {
       context->ep_api->ReleaseHardwareDevice(context->devices[i].unlisted_hardware);
     }
   }
-  ep_driver_close(context->driver);
+  ep_process_release(context->driver);
   ep_registry_destroy(&context->handles);
   free(context);
 }

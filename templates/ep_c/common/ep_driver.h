@@ -19,7 +19,7 @@
 
 #include "ep_error.h"
 
-/** The loaded driver: one for each factory. */
+/** The loaded driver: one for the process. */
 typedef struct EpDriver EpDriver;
 /** A device of the driver; lives as long as its EpDriver. */
 typedef struct EpDriverDevice EpDriverDevice;
@@ -72,6 +72,7 @@ typedef struct EpMemoryRequest {
   EpNativeHandle native;
   size_t size_bytes;   /**< Of the whole allocation, greater than 0. */
   size_t offset_bytes; /**< Where the region starts, at most `size_bytes`. */
+  bool* consumed;      /**< Set where the driver has taken the descriptor, whatever comes after. */
 } EpMemoryRequest;
 
 /** Direction of a copy. Host memory is pageable memory of the application or of ONNX Runtime. */
@@ -100,7 +101,7 @@ typedef struct EpDeviceInfo {
 
 /** Finds the driver and its devices. A machine without any is a success with none. */
 bool ep_driver_open(EpDriver** driver, EpError* error);
-/** Gives the driver back. Streams that still have work end by themselves. Null is ignored. */
+/** Ends the driver, whose streams and objects are gone. */
 void ep_driver_close(EpDriver* driver);
 /** How many devices there are. */
 size_t ep_driver_device_count(const EpDriver* driver);
@@ -143,7 +144,8 @@ bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error);
 
 /** Whether `device` can import memory of `type`. */
 bool ep_driver_can_import_memory(EpDriverDevice* device, const EpHandleType* type);
-/** Imports memory and maps it. A descriptor in the request is consumed on success only. */
+/** Imports memory and maps it. A descriptor in the request is consumed on success; on failure only
+ *  where EpMemoryRequest::consumed is set. */
 bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* request,
                              EpDriverMemory** memory, EpError* error);
 /** Address of the region's start, for kernels of the device. */

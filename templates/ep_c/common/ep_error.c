@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "ep_config.h"
+
 void ep_error_clear(EpError* error) {
   error->code = ORT_OK;
   error->message[0] = '\0';
@@ -27,6 +29,10 @@ bool ep_fail_argument(EpError* error, const char* format, ...) {
   ep_fail_va(error, ORT_INVALID_ARGUMENT, format, arguments);
   va_end(arguments);
   return false;
+}
+
+bool ep_out_of_memory(EpError* error) {
+  return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
 }
 
 bool ep_check(const OrtApi* api, OrtStatus* status, EpError* error) {

@@ -222,7 +222,7 @@ static OrtStatus* ORT_API_CALL ep_factory_deinit_graphics(OrtEpFactory* base,
 OrtEpFactory* ep_factory_create(EpContext* context, EpError* error) {
   EpFactory* factory = calloc(1, sizeof *factory);
   if (factory == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   factory->context = context;

@@ -82,7 +82,7 @@ static void ORT_API_CALL ep_identity_release_state(OrtNodeComputeInfo* base, voi
 OrtNodeComputeInfo* ep_identity_create(EpDevice* device, EpError* error) {
   EpIdentity* identity = calloc(1, sizeof *identity);
   if (identity == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   identity->device = device;

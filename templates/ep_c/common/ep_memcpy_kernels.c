@@ -32,7 +32,7 @@ static OrtStatus* ORT_API_CALL ep_memcpy_create(void* state, const OrtKernelInfo
   *out = NULL;
   EpMemcpyKernel* kernel = calloc(1, sizeof *kernel);
   if (kernel == NULL) {
-    (void)ep_fail(&error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(&error);
     return ep_status(device->context->api, &error);
   }
   kernel->device = device;

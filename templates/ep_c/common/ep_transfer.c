@@ -99,7 +99,7 @@ static void ORT_API_CALL ep_transfer_release(OrtDataTransferImpl* base) {
 OrtDataTransferImpl* ep_transfer_create(EpContext* context, EpError* error) {
   EpTransfer* transfer = calloc(1, sizeof *transfer);
   if (transfer == NULL) {
-    (void)ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   transfer->context = context;

@@ -18,14 +18,13 @@
 #include "ep_config.h"
 #include "ep_driver.h"
 #include "ep_platform.h"
+#include "ep_range.h"
 
 /** A buffer, and the addresses that stand for its bytes: reserved, so that they are nobody else's,
  *  and without storage, so that nobody reads them. */
 typedef struct D3D11Memory {
-  struct D3D11Memory* next;
+  EpRange range; /**< First, so that one is found from the other. */
   ID3D11Buffer* buffer;
-  char* address;
-  size_t bytes;
 } D3D11Memory;
 
 struct EpDriverDevice {
@@ -37,7 +36,7 @@ struct EpDriverDevice {
   ID3D11DeviceContext4* context;
   ID3D11Fence* fence; /**< Signalled by flushes and events. */
   uint64_t fence_value;
-  D3D11Memory* memory;
+  EpRange* memory;
   EpDriverStream* streams;
 };
 

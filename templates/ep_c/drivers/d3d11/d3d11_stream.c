@@ -52,7 +52,7 @@ bool d3d11_wait(EpDriverDevice* device, uint64_t value, EpError* error) {
 bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** stream, EpError* error) {
   *stream = malloc(sizeof **stream);
   if (*stream == NULL) {
-    return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return ep_out_of_memory(error);
   }
   ep_mutex_lock(&device->mutex);
   **stream = (EpDriverStream){device, device->streams};
@@ -98,15 +98,14 @@ bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
 /* The buffer that has `bytes` bytes at `address`, which become `box`. Called with the mutex held. */
 static ID3D11Buffer* d3d11_locate(EpDriverDevice* device, const void* address, size_t bytes,
                                   D3D11_BOX* box, EpError* error) {
-  for (const D3D11Memory* memory = device->memory; memory != NULL; memory = memory->next) {
-    uintptr_t offset = (uintptr_t)address - (uintptr_t)memory->address;
-    if (offset < memory->bytes && bytes <= memory->bytes - offset) {
-      *box = (D3D11_BOX){(UINT)offset, 0, 0, (UINT)(offset + bytes), 1, 1};
-      return memory->buffer;
-    }
+  EpRange* range = ep_range_find(device->memory, address, bytes);
+  if (range == NULL) {
+    (void)ep_fail(error, ORT_EP_FAIL, EP_NAME ": no buffer has %zu bytes at %p", bytes, address);
+    return NULL;
   }
-  (void)ep_fail(error, ORT_EP_FAIL, EP_NAME ": no buffer has %zu bytes at %p", bytes, address);
-  return NULL;
+  uintptr_t offset = (uintptr_t)address - (uintptr_t)range->address;
+  *box = (D3D11_BOX){(UINT)offset, 0, 0, (UINT)(offset + bytes), 1, 1};
+  return ((D3D11Memory*)range)->buffer;
 }
 
 /* Copies within the device, or from the host. Called with the mutex held. */
@@ -183,7 +182,7 @@ bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind k
 bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** event, EpError* error) {
   *event = calloc(1, sizeof **event);
   if (*event == NULL) {
-    return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return ep_out_of_memory(error);
   }
   (*event)->device = device;
   return true;
@@ -227,7 +226,7 @@ bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type
   *out = NULL;
   EpDriverSemaphore* semaphore = malloc(sizeof *semaphore);
   if (semaphore == NULL) {
-    return ep_fail(error, ORT_FAIL, EP_NAME ": out of memory");
+    return ep_out_of_memory(error);
   }
   void* opened = NULL;
   HRESULT result =

@@ -11,16 +11,19 @@
 /* Enough for every element type and for vector loads. */
 #define HOST_ALIGNMENT 64
 
-/* Streams that still drain keep it, so it is counted. */
 struct EpDriver {
-  atomic_size_t references;
   EpDriverDevice device;
 };
 
-/* The one device of a driver; the driver starts with it but for the count. */
-static EpDriver* host_driver_of(EpDriverDevice* device) {
-  return (EpDriver*)((char*)device - offsetof(EpDriver, device));
+static void host_stream_destroy(EpQueue* queue) {
+  free(queue);
 }
+
+static const EpQueueKind host_streams = {.end = ep_queue_last_task,
+                                         .passed = ep_queue_did_task,
+                                         .await = ep_queue_await_task,
+                                         .destroy = host_stream_destroy,
+                                         .stays = true};
 
 /* Memory is shared within one running kernel, so its id is the device's. */
 static bool host_read_boot_id(uint8_t uuid[16]) {
@@ -44,10 +47,10 @@ bool ep_driver_open(EpDriver** out, EpError* error) {
   *out = NULL;
   EpDriver* driver = calloc(1, sizeof *driver);
   if (driver == NULL) {
-    return host_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
-  atomic_init(&driver->references, 1);
-  host_queues_init(&driver->device.queues);
+  ep_mutex_init(&driver->device.mutex);
+  ep_queues_init(&driver->device.queues, &host_streams, driver, &driver->device.mutex);
   EpDeviceInfo* info = &driver->device.info;
   info->name = "host memory";
   info->hardware_type = EP_HARDWARE_TYPE;
@@ -59,18 +62,9 @@ bool ep_driver_open(EpDriver** out, EpError* error) {
   return true;
 }
 
-static void host_driver_drop(void* argument) {
-  EpDriver* driver = argument;
-  if (atomic_fetch_sub_explicit(&driver->references, 1, memory_order_acq_rel) == 1) {
-    host_queues_destroy(&driver->device.queues);
-    free(driver);
-  }
-}
-
 void ep_driver_close(EpDriver* driver) {
-  if (driver != NULL) {
-    host_driver_drop(driver);
-  }
+  ep_mutex_destroy(&driver->device.mutex);
+  free(driver);
 }
 
 size_t ep_driver_device_count(const EpDriver* driver) {
@@ -89,7 +83,7 @@ const EpDeviceInfo* ep_driver_device_info(const EpDriverDevice* device) {
 
 /* What lies before each allocation, so that freeing it needs no memory. */
 typedef union HostBlock {
-  HostRetirement retirement;
+  EpRetirement retirement;
   char alignment[HOST_ALIGNMENT];
 } HostBlock;
 
@@ -102,28 +96,39 @@ void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
   return block == NULL ? NULL : block + 1;
 }
 
-static void host_block_free(HostRetirement* retirement) {
+static void host_block_free(EpRetirement* retirement) {
   ep_aligned_free(retirement);
 }
 
 void ep_driver_free(EpDriverDevice* device, void* memory) {
   HostBlock* block = (HostBlock*)memory - 1;
-  host_queues_retire(&device->queues, &block->retirement, host_block_free);
+  ep_queues_retire(&device->queues, &block->retirement, host_block_free);
 }
 
-bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** stream, EpError* error) {
-  EpDriver* driver = host_driver_of(device);
-  atomic_fetch_add_explicit(&driver->references, 1, memory_order_relaxed);
-  *stream = host_stream_create(&device->queues, host_driver_drop, driver);
-  if (*stream == NULL) {
-    host_driver_drop(driver);
-    return ep_fail(error, ORT_EP_FAIL, EP_NAME ": no thread or memory for another stream");
+bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** out, EpError* error) {
+  EpDriverStream* stream = malloc(sizeof *stream);
+  *out = stream;
+  if (stream == NULL) {
+    return ep_out_of_memory(error);
+  }
+  ep_error_clear(&stream->error);
+  ep_mutex_lock(&device->mutex);
+  ep_queue_open(&stream->queue, &device->queues);
+  bool started = ep_queue_start(&stream->queue);
+  if (!started) {
+    ep_queue_remove(&stream->queue);
+  }
+  ep_mutex_unlock(&device->mutex);
+  if (!started) {
+    free(stream);
+    *out = NULL;
+    return ep_fail(error, ORT_EP_FAIL, EP_NAME ": no thread for another stream");
   }
   return true;
 }
 
 void ep_driver_stream_release(EpDriverStream* stream) {
-  host_stream_release(stream);
+  ep_queue_drop(&stream->queue);
 }
 
 void* ep_driver_stream_native(EpDriverStream* stream) {
@@ -131,28 +136,36 @@ void* ep_driver_stream_native(EpDriverStream* stream) {
 }
 
 EpDriverStream* ep_driver_stream_from_native(EpDriverDevice* device, void* native) {
-  return host_stream_is_of(&device->queues, native) ? native : NULL;
+  return (EpDriverStream*)ep_queues_find(&device->queues, native);
 }
 
 bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
-  return host_stream_flush(stream, error);
+  EpQueue* queue = &stream->queue;
+  ep_queue_await_task(queue, ep_queue_last_task(queue));
+  ep_mutex_lock(&queue->mutex);
+  bool good = stream->error.code == ORT_OK;
+  if (!good) {
+    *error = stream->error;
+    ep_error_clear(&stream->error);
+  }
+  ep_mutex_unlock(&queue->mutex);
+  return good;
 }
 
 typedef struct HostCopyTask {
-  HostTask base;
+  EpTask base;
   void* destination;
   const void* source;
   void* staging; /* Owned copy of the source, or null. */
   size_t bytes;
 } HostCopyTask;
 
-static bool host_copy_run(HostTask* base, EpError* error) {
-  (void)error;
+static void host_copy_run(EpQueue* queue, EpTask* base) {
+  (void)queue;
   HostCopyTask* task = (HostCopyTask*)base;
   memmove(task->destination, task->source, task->bytes);
   free(task->staging);
   free(task);
-  return true;
 }
 
 static void host_copy_now(void* argument) {
@@ -173,7 +186,7 @@ bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind k
     host_copy_now(&copy);
     return true;
   }
-  if (staged && host_stream_do_if_idle(stream, host_copy_now, &copy)) {
+  if (staged && ep_queue_do_if_idle(&stream->queue, host_copy_now, &copy)) {
     return true;
   }
   HostCopyTask* task = malloc(sizeof *task);
@@ -181,15 +194,14 @@ bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind k
   if (task == NULL || (staged && copy.staging == NULL)) {
     free(task);
     free(copy.staging);
-    return host_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   if (staged) {
     memcpy(copy.staging, source, bytes);
     copy.source = copy.staging;
   }
   *task = copy;
-  host_stream_push(stream, &task->base);
-  return true;
+  return ep_queue_add(&stream->queue, &task->base);
 }
 
 #if ORT_API_VERSION >= 25

@@ -14,7 +14,7 @@ static VkBufferMemoryBarrier vulkan_ownership(const EpDriverDevice* device,
                                               const VulkanBuffer* buffer, bool acquire) {
   VkAccessFlags use = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
   return (VkBufferMemoryBarrier){
-      .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER,
+      DRIVER_INIT(VkBufferMemoryBarrier),
       .srcAccessMask = acquire ? 0 : use,
       .dstAccessMask = acquire ? use : 0,
       .srcQueueFamilyIndex = acquire ? VULKAN_QUEUE_FAMILY_EXTERNAL : device->queue_family,
@@ -46,24 +46,22 @@ static bool vulkan_record_copy(EpDriverStream* stream, VkCommandBuffer commands,
                                const VkBufferCopy* range, EpError* error) {
   const EpDriverDevice* device = stream->device;
   const DriverApi* vk = &device->vk;
-  VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+  VkCommandBufferBeginInfo begin = {DRIVER_INIT(VkCommandBufferBeginInfo),
                                     .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
-  VkResult result = vk->vkBeginCommandBuffer(commands, &begin);
-  if (result != VK_SUCCESS) {
-    return vulkan_failed(error, "vkBeginCommandBuffer", result);
+  if (!DRIVER_TRY(vk, error, vkBeginCommandBuffer, commands, &begin)) {
+    return false;
   }
   vulkan_record_ownership(device, commands, source, destination, true);
   vk->vkCmdCopyBuffer(commands, source->buffer, destination->buffer, 1, range);
   vulkan_record_ownership(device, commands, source, destination, false);
   if (destination->mapping != NULL) {
-    VkMemoryBarrier to_host = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+    VkMemoryBarrier to_host = {DRIVER_INIT(VkMemoryBarrier),
                                .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
                                .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
     vk->vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT,
                              0, 1, &to_host, 0, NULL, 0, NULL);
   }
-  result = vk->vkEndCommandBuffer(commands);
-  return result == VK_SUCCESS || vulkan_failed(error, "vkEndCommandBuffer", result);
+  return DRIVER_TRY(vk, error, vkEndCommandBuffer, commands);
 }
 
 /* Enqueues a copy. The caller may leave it staging to give back when it is done. Null, with `error`
@@ -75,18 +73,15 @@ static VulkanBatch* vulkan_enqueue_copy(EpDriverStream* stream, const VulkanBuff
   vulkan_recycle(stream);
   VulkanBatch* batch = malloc(sizeof *batch);
   if (batch == NULL) {
-    (void)vulkan_out_of_memory(error);
+    (void)ep_out_of_memory(error);
     return NULL;
   }
-  VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                          .commandPool = stream->pool,
-                                          .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-                                          .commandBufferCount = 1};
-  VkResult result =
-      device->vk.vkAllocateCommandBuffers(device->device, &allocate, &batch->commands);
-  if (result != VK_SUCCESS) {
+  VkCommandBufferAllocateInfo allocate = {
+      DRIVER_INIT(VkCommandBufferAllocateInfo), .commandPool = stream->pool,
+      .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
+  if (!DRIVER_TRY(&device->vk, error, vkAllocateCommandBuffers, device->device, &allocate,
+                  &batch->commands)) {
     free(batch);
-    (void)vulkan_failed(error, "vkAllocateCommandBuffers", result);
     return NULL;
   }
   const VulkanPoint none = {NULL, 0};
@@ -105,34 +100,37 @@ static VulkanBatch* vulkan_enqueue_copy(EpDriverStream* stream, const VulkanBuff
 }
 
 /* Brings what the device has written to pageable memory, which it cannot reach itself. */
-typedef struct VulkanReadJob {
-  VulkanJob base;
+typedef struct VulkanReadTask {
+  EpTask base;
+  VulkanPoint written;
   VulkanBuffer* staging;
   void* destination;
   size_t bytes;
-} VulkanReadJob;
+} VulkanReadTask;
 
-static void vulkan_read_run(EpDriverStream* stream, VulkanJob* base) {
-  VulkanReadJob* job = (VulkanReadJob*)base;
+static void vulkan_read_run(EpQueue* queue, EpTask* base) {
+  EpDriverStream* stream = (EpDriverStream*)queue;
+  VulkanReadTask* task = (VulkanReadTask*)base;
   EpDriverDevice* device = stream->device;
+  vulkan_await(device, task->written);
   ep_mutex_lock(&device->mutex);
-  bool written = stream->error.code == ORT_OK && !atomic_load(&device->lost);
+  bool good = stream->error.code == ORT_OK && !atomic_load(&device->lost);
   ep_mutex_unlock(&device->mutex);
-  if (written) {
-    memcpy(job->destination, job->staging->mapping, job->bytes);
+  if (good) {
+    memcpy(task->destination, task->staging->mapping, task->bytes);
   }
   ep_mutex_lock(&device->mutex);
-  vulkan_staging_put(device, job->staging);
-  vulkan_stream_advance(stream, base->after.value + 1);
+  vulkan_staging_put(task->staging);
+  vulkan_stream_advance(stream, task->written.value + 1);
   ep_mutex_unlock(&device->mutex);
-  free(job);
+  free(task);
 }
 
 /* Enqueues the host's part of a read; the stream goes on when it is done. */
-static bool vulkan_enqueue_read(EpDriverStream* stream, VulkanReadJob* job, EpError* error) {
-  job->base.run = vulkan_read_run;
-  job->base.after = (VulkanPoint){stream->timeline, stream->enqueued};
-  if (!vulkan_stream_add_job(stream, &job->base)) {
+static bool vulkan_enqueue_read(EpDriverStream* stream, VulkanReadTask* task, EpError* error) {
+  task->base.run = vulkan_read_run;
+  task->written = (VulkanPoint){stream->timeline, stream->enqueued};
+  if (!ep_queue_add(&stream->base, &task->base)) {
     return ep_fail(error, ORT_EP_FAIL, EP_NAME ": no thread is left to read with");
   }
   ++stream->enqueued;
@@ -151,14 +149,14 @@ typedef struct VulkanCopy {
 /* The buffer and offset of an address of the device. Called with the mutex held. */
 static const VulkanBuffer* vulkan_locate(EpDriverDevice* device, const void* address, size_t bytes,
                                          VkDeviceSize* offset, EpError* error) {
-  const VulkanBuffer* buffer = vulkan_buffer_at(device, address, bytes);
-  if (buffer == NULL) {
+  EpRange* range = ep_range_find(device->buffers, address, bytes);
+  if (range == NULL) {
     (void)ep_fail(error, ORT_EP_FAIL, EP_NAME ": no memory of %s has %zu bytes at %p", device->name,
                   bytes, address);
     return NULL;
   }
-  *offset = (uintptr_t)address - (uintptr_t)buffer->address;
-  return buffer;
+  *offset = (uintptr_t)address - (uintptr_t)range->address;
+  return VULKAN_BUFFER_OF(range);
 }
 
 /* Called with the mutex held; `copy->staging` is the caller's on failure too. */
@@ -190,42 +188,31 @@ static VulkanBatch* vulkan_start_copy(EpDriverStream* stream, VulkanCopy* copy, 
 
 /* Enqueues the whole of it. Called with the mutex held. */
 static bool vulkan_copy_on_stream(EpDriverStream* stream, VulkanCopy* copy, EpError* error) {
-  VulkanReadJob* job = NULL;
+  VulkanReadTask* task = NULL;
   if (copy->kind == EP_COPY_DEVICE_TO_HOST) {
-    job = malloc(sizeof *job);
-    if (job == NULL) {
-      return vulkan_out_of_memory(error);
+    task = malloc(sizeof *task);
+    if (task == NULL) {
+      return ep_out_of_memory(error);
     }
   }
   VulkanBatch* batch = vulkan_start_copy(stream, copy, error);
   if (batch == NULL) {
-    if (copy->staging != NULL) {
-      vulkan_staging_put(stream->device, copy->staging);
-    }
-    free(job);
+    vulkan_staging_put(copy->staging);
+    free(task);
     return false;
   }
-  if (job == NULL) {
+  if (task == NULL) {
     batch->staging = copy->staging;
     return true;
   }
-  *job = (VulkanReadJob){
+  *task = (VulkanReadTask){
       .staging = copy->staging, .destination = copy->destination, .bytes = copy->bytes};
-  if (!vulkan_enqueue_read(stream, job, error)) {
+  if (!vulkan_enqueue_read(stream, task, error)) {
     batch->staging = copy->staging;
-    free(job);
+    free(task);
     return false;
   }
   return true;
-}
-
-/* Null is ignored. */
-static void vulkan_staging_done(EpDriverDevice* device, void* staging) {
-  if (staging != NULL) {
-    ep_mutex_lock(&device->mutex);
-    vulkan_staging_put(device, staging);
-    ep_mutex_unlock(&device->mutex);
-  }
 }
 
 static bool vulkan_copy_now(EpDriverDevice* device, VulkanCopy* copy, EpError* error) {
@@ -238,10 +225,12 @@ static bool vulkan_copy_now(EpDriverDevice* device, VulkanCopy* copy, EpError* e
   if (waited && copy->kind == EP_COPY_DEVICE_TO_HOST) {
     memcpy(copy->destination, copy->staging->mapping, copy->bytes);
   }
-  if (good && !waited) { /* The device may still be at it. */
-    vulkan_retire(device, vulkan_staging_done, copy->staging);
+  if (good && !waited && copy->staging != NULL) { /* The device may still be at it. */
+    ep_queues_retire(&device->streams, &copy->staging->retirement, vulkan_buffer_retired);
   } else {
-    vulkan_staging_done(device, copy->staging);
+    ep_mutex_lock(&device->mutex);
+    vulkan_staging_put(copy->staging);
+    ep_mutex_unlock(&device->mutex);
   }
   return waited;
 }

@@ -11,6 +11,8 @@
 #include "ep_config.h"
 #include "ep_driver.h"
 #include "ep_platform.h"
+#include "ep_queue.h"
+#include "ep_range.h"
 
 #define VULKAN_MAX_DEVICES 8
 #define VULKAN_MAX_QUEUES 8
@@ -25,14 +27,17 @@ typedef enum VulkanExtension {
 
 /** A buffer with memory of its own. */
 typedef struct VulkanBuffer {
-  struct VulkanBuffer* next; /**< In the device's list of tensors' memory, or of idle staging. */
+  EpRetirement retirement; /**< First, so that one is found from the other. */
+  EpRange range;           /**< Device addresses, or the mapping's where the device has none. */
+  EpDriverDevice* device;
   VkBuffer buffer;
   VkDeviceMemory memory;
-  char* address; /**< Device address, or the mapping where the device has none. */
   char* mapping; /**< Null when it is not mapped. */
-  size_t bytes;
   bool external; /**< Shared with another API or process, which owns it between our uses. */
 } VulkanBuffer;
+
+/** The buffer whose range is `range`. */
+#define VULKAN_BUFFER_OF(range_) ((VulkanBuffer*)((char*)(range_) - offsetof(VulkanBuffer, range)))
 
 /** A queue of the device. What waits in it holds up everything behind it. */
 typedef struct VulkanQueue {
@@ -64,29 +69,22 @@ struct EpDriverDevice {
   VkDevice device;  /**< Made when it is first needed. */
   bool borrowed;    /**< The application's device: see ep_driver_graphics_init(). */
   VulkanQueue queues[VULKAN_MAX_QUEUES];
-  EpDriverStream* streams;
+  EpQueues streams;
   size_t stream_count;    /**< Those that are yet to be destroyed included. */
   EpDriverStream* copies; /**< For copies without a stream. */
-  VulkanBuffer* buffers;
-  VulkanBuffer* staging; /**< Idle. */
+  EpRange* buffers;       /**< Of tensors' memory. */
+  EpRange* staging;       /**< Idle. */
   size_t staging_count;
   size_t semaphores;
 };
 
 struct EpDriver {
-  size_t references; /**< One for each factory, one for each worker. */
   DriverApi vk;
   VkInstance instance;
   EpDriverDevice devices[VULKAN_MAX_DEVICES];
   size_t device_count;
 };
 
-/** Writes that `call` returned `result`. @return false, always. */
-bool vulkan_failed(EpError* error, const char* call, VkResult result);
-/** Writes that host memory ran out. @return false, always. */
-bool vulkan_out_of_memory(EpError* error);
-/** Adds a reference to the driver. */
-void vulkan_driver_retain(EpDriver* driver);
 /** Makes the VkDevice, its queues and its stream for copies if they are not there yet. */
 bool vulkan_device_ready(EpDriverDevice* device, EpError* error);
 
@@ -113,20 +111,19 @@ VkBufferUsageFlags vulkan_buffer_usage(const EpDriverDevice* device);
 /** A buffer of `bytes` bytes that the host can map, for one copy. Its content is undefined. Called
  *  with the mutex held; vulkan_staging_put() gives it back. */
 VulkanBuffer* vulkan_staging_get(EpDriverDevice* device, size_t bytes, EpError* error);
-/** Keeps `staging`, which no work uses any longer, for another copy. Called with the mutex held. */
-void vulkan_staging_put(EpDriverDevice* device, VulkanBuffer* staging);
-/** The buffer that holds `bytes` bytes at `address`, null if none does. Called with the mutex held,
- *  which keeps the buffer. */
-VulkanBuffer* vulkan_buffer_at(EpDriverDevice* device, const void* address, size_t bytes);
+/** Keeps `staging`, which no work uses any longer, for another copy. Null is ignored. Called with the
+ *  mutex held. */
+void vulkan_staging_put(VulkanBuffer* staging);
 /** Releases idle staging. Called with the mutex held, or when nobody else uses the device. */
 void vulkan_staging_clear(EpDriverDevice* device);
 
+/** EpRetirement::done of a buffer that is in no set: destroys it. */
+void vulkan_buffer_retired(EpRetirement* buffer);
+
+/** What streams are as queues. */
+extern const EpQueueKind vulkan_streams;
 /** A new stream; null, with `error` written, on failure. Called with the mutex held. */
 EpDriverStream* vulkan_stream_new(EpDriverDevice* device, EpError* error);
-/** Calls `done(device, object)` when all streams have done what they hold now; at once if they are
- *  idle. */
-void vulkan_retire(EpDriverDevice* device, void (*done)(EpDriverDevice* device, void* object),
-                   void* object);
 /** Whether there are streams besides the one for copies. Called with the mutex held. */
 bool vulkan_has_streams(const EpDriverDevice* device);
 /** Destroys the device's stream for copies, which is idle. */

@@ -11,7 +11,7 @@ typedef struct VulkanBatch {
   struct VulkanBatch* next;
   uint64_t value; /**< Of the timeline, when it is done. */
   VkCommandBuffer commands;
-  VulkanBuffer* staging; /**< Null when it needs none, or when a job gives it back. */
+  VulkanBuffer* staging; /**< Null when it needs none, or when a task gives it back. */
 } VulkanBatch;
 
 /** A timeline and a value of it; without a semaphore it is no point. */
@@ -20,30 +20,20 @@ typedef struct VulkanPoint {
   uint64_t value;
 } VulkanPoint;
 
-/** What the stream's worker does, in the order of the jobs. */
-typedef struct VulkanJob {
-  struct VulkanJob* next;
-  VulkanPoint after; /**< Waited for first. */
-  void (*run)(EpDriverStream* stream, struct VulkanJob* job);
-} VulkanJob;
-
-/** Guarded by the device's mutex. */
+/** A queue whose points are values of its timeline. Its tasks wait for what callers must not wait
+ *  for. Guarded by the device's mutex. */
 struct EpDriverStream {
+  EpQueue base;
+  EpRetirement retirement;
   EpDriverDevice* device;
-  EpDriverStream* next;
   VulkanQueue* queue;
   VkCommandPool pool;
   VkSemaphore timeline;
   uint64_t enqueued; /**< The timeline's value when everything enqueued is done. */
-  uint64_t handed;   /**< Up to here no job has to do anything for the timeline to go on. */
-  EpError error;     /**< Why a job could not submit; cleared by the flush that reports it. */
-  size_t references; /**< The owner's, those of events, and the worker's. */
+  uint64_t handed;   /**< Up to here no task has to do anything for the timeline to go on. */
+  EpError error;     /**< Why a task could not submit; cleared by the flush that reports it. */
   VulkanBatch* batches;
   VulkanBatch** last_batch;
-  VulkanJob* jobs;
-  VulkanJob** last_job;
-  VulkanJob farewell; /**< The last job of a stream that is released with work. */
-  bool working;
 };
 
 /** The queue for a new stream. Called with the mutex held. */
@@ -52,22 +42,17 @@ VulkanQueue* vulkan_queue_for_stream(EpDriverDevice* device);
 bool vulkan_semaphore_create(EpDriverDevice* device, VkSemaphore* semaphore, EpError* error);
 /** Blocks until `point` is reached. */
 bool vulkan_wait(EpDriverDevice* device, VulkanPoint point, EpError* error);
+/** The same however often the call fails, unless the device is lost. */
+void vulkan_await(EpDriverDevice* device, VulkanPoint point);
 /** How far the semaphore has come: UINT64_MAX if the device is lost, 0 if it cannot be told. */
 uint64_t vulkan_reached(EpDriverDevice* device, VkSemaphore timeline);
 
 /** Takes back what finished batches used. Called with the mutex held. */
 void vulkan_recycle(EpDriverStream* stream);
-/** The point where everything enqueued is done. Takes a reference. Called with the mutex held. */
-VulkanPoint vulkan_stream_end(EpDriverStream* stream);
-/** Drops a reference; the last one retires the stream. */
-void vulkan_stream_drop(EpDriverStream* stream);
-/** Hands `job` to the stream's worker. False when the system refuses a thread. Called with the mutex
- *  held. */
-bool vulkan_stream_add_job(EpDriverStream* stream, VulkanJob* job);
-/** Raises the stream's timeline to `value` for a job. Called with the mutex held. */
+/** Raises the stream's timeline to `value` for a task. Called with the mutex held. */
 void vulkan_stream_advance(EpDriverStream* stream, uint64_t value);
 /** Enqueues `commands` (null for none) after everything the stream holds and after `wait`, and a
- *  signal of `signal`. On a queue that is shared, a job submits it when it waits for nothing any
+ *  signal of `signal`. On a queue that is shared, a task submits it when it waits for nothing any
  *  more. Called with the mutex held. */
 bool vulkan_submit(EpDriverStream* stream, VkCommandBuffer commands, VulkanPoint wait,
                    VulkanPoint signal, EpError* error);

@@ -13,6 +13,7 @@ struct EpDriverEvent {
 };
 
 struct EpDriverSemaphore {
+  EpRetirement retirement; /* First, so that one is found from the other. */
   EpDriverDevice* device;
   VkSemaphore semaphore;
 };
@@ -21,7 +22,7 @@ bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError
   EpDriverEvent* event = calloc(1, sizeof *event);
   *out = event;
   if (event == NULL) {
-    return vulkan_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   event->device = device;
   return true;
@@ -29,7 +30,7 @@ bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError
 
 void ep_driver_event_release(EpDriverEvent* event) {
   if (event->producer != NULL) {
-    vulkan_stream_drop(event->producer);
+    ep_queue_drop(&event->producer->base);
   }
   free(event);
 }
@@ -38,11 +39,12 @@ bool ep_driver_event_record(EpDriverEvent* event, EpDriverStream* stream, EpErro
   (void)error;
   ep_mutex_lock(&event->device->mutex);
   EpDriverStream* before = event->producer;
-  event->value = vulkan_stream_end(stream).value;
+  ep_queue_retain(&stream->base);
+  event->value = stream->enqueued;
   event->producer = stream;
   ep_mutex_unlock(&event->device->mutex);
   if (before != NULL) {
-    vulkan_stream_drop(before);
+    ep_queue_drop(&before->base);
   }
   return true;
 }
@@ -64,7 +66,8 @@ bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
   EpDriverStream* producer = event->producer;
   VulkanPoint point = {NULL, event->value};
   if (producer != NULL) {
-    point.semaphore = vulkan_stream_end(producer).semaphore;
+    ep_queue_retain(&producer->base);
+    point.semaphore = producer->timeline;
   }
   ep_mutex_unlock(&device->mutex);
   if (producer == NULL) {
@@ -77,27 +80,22 @@ bool ep_driver_event_wait_on_host(EpDriverEvent* event, EpError* error) {
     good = false;
   }
   ep_mutex_unlock(&device->mutex);
-  vulkan_stream_drop(producer);
+  ep_queue_drop(&producer->base);
   return good;
 }
 
 static bool vulkan_import_native(EpDriverDevice* device, const EpHandleType* type,
                                  EpNativeHandle native, VkSemaphore semaphore, EpError* error) {
   if (type->kind == EP_NATIVE_FD) {
-    VkImportSemaphoreFdInfoKHR info = {.sType = VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR,
-                                       .semaphore = semaphore,
-                                       .handleType = type->driver_type,
+    VkImportSemaphoreFdInfoKHR info = {DRIVER_INIT(VkImportSemaphoreFdInfoKHR),
+                                       .semaphore = semaphore, .handleType = type->driver_type,
                                        .fd = native.fd};
-    VkResult result = device->vk.vkImportSemaphoreFdKHR(device->device, &info);
-    return result == VK_SUCCESS || vulkan_failed(error, "vkImportSemaphoreFdKHR", result);
+    return DRIVER_TRY(&device->vk, error, vkImportSemaphoreFdKHR, device->device, &info);
   }
   VkImportSemaphoreWin32HandleInfoKHR info = {
-      .sType = VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR,
-      .semaphore = semaphore,
-      .handleType = type->driver_type,
-      .handle = native.handle};
-  VkResult result = device->vk.vkImportSemaphoreWin32HandleKHR(device->device, &info);
-  return result == VK_SUCCESS || vulkan_failed(error, "vkImportSemaphoreWin32HandleKHR", result);
+      DRIVER_INIT(VkImportSemaphoreWin32HandleInfoKHR), .semaphore = semaphore,
+      .handleType = type->driver_type, .handle = native.handle};
+  return DRIVER_TRY(&device->vk, error, vkImportSemaphoreWin32HandleKHR, device->device, &info);
 }
 
 bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type,
@@ -108,7 +106,7 @@ bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type
   }
   EpDriverSemaphore* semaphore = malloc(sizeof *semaphore);
   if (semaphore == NULL) {
-    return vulkan_out_of_memory(error);
+    return ep_out_of_memory(error);
   }
   semaphore->device = device;
   if (!vulkan_semaphore_create(device, &semaphore->semaphore, error)) {
@@ -127,8 +125,9 @@ bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type
   return true;
 }
 
-static void vulkan_semaphore_destroy(EpDriverDevice* device, void* object) {
-  EpDriverSemaphore* semaphore = object;
+static void vulkan_semaphore_retired(EpRetirement* retirement) {
+  EpDriverSemaphore* semaphore = (EpDriverSemaphore*)retirement;
+  EpDriverDevice* device = semaphore->device;
   device->vk.vkDestroySemaphore(device->device, semaphore->semaphore, NULL);
   ep_mutex_lock(&device->mutex);
   --device->semaphores;
@@ -137,7 +136,7 @@ static void vulkan_semaphore_destroy(EpDriverDevice* device, void* object) {
 }
 
 void ep_driver_semaphore_release(EpDriverSemaphore* semaphore) {
-  vulkan_retire(semaphore->device, vulkan_semaphore_destroy, semaphore);
+  ep_queues_retire(&semaphore->device->streams, &semaphore->retirement, vulkan_semaphore_retired);
 }
 
 bool ep_driver_semaphore_wait(EpDriverSemaphore* semaphore, EpDriverStream* stream, uint64_t value,
