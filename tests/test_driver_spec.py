@@ -35,6 +35,14 @@ memory:
     doc: A descriptor.
 methods:
   - {method: ImportMemory, calls: [toyImport]}
+graphics:
+  doc: |
+    One paragraph.
+
+    Another one.
+  options:
+    - {key: toy_queue, kind: index, doc: A queue.}
+    - {key: UUID, kind: text, doc: The GPU.}
 opaque:
   - {name: toyStream, tag: toyStream_st, role: GpuStream}
 typedefs:
@@ -77,37 +85,39 @@ def load(text: str):
 
 # Each row: what is replaced, by what, and the line and what the error says.
 BAD = [
-    ("unknown key", "optional: true", "optionall: true", 45, "unknown key 'optionall'"),
-    ("unknown type in a struct", "toyAddress size", "toyAddres size", 34, "unknown type 'toyAddres'"),
-    ("unknown type in a union", "struct { void* handle;", "struct { nothing handle;", 33, "unknown type 'nothing'"),
-    ("unknown parameter type", "const toyDesc* desc", "const toyDescc* desc", 43, "unknown type 'toyDescc'"),
-    ("unknown result", "returns: toyResult", "returns: toyResul", 42, "unknown type 'toyResul'"),
-    ("used before it is declared", "unsigned long long toyAddress", "toyDesc toyAddress", 19, "unknown type 'toyDesc'"),
-    ("duplicate type", "name: toyProperties", "name: toyDesc", 35, "'toyDesc' is declared twice"),
-    ("duplicate constant", "name: TOY_BAD", "name: TOY_OK", 24, "'TOY_OK' is declared twice"),
-    ("duplicate field", "toyAddress size", "toyAddress type", 34, "duplicate field 'type'"),
-    ("duplicate parameter", "const toyDesc* desc", "const toyDesc* out", 43, "duplicate parameter 'out'"),
-    ("duplicate symbol", "name: toyFree", "name: toyImport_v2", 44, "symbol 'toyImport_v2' is also that of 'toyImport'"),
-    ("duplicate role", "- name: toyFree", "- role: Import\n    name: toyFree", 44, "two functions have the role 'Import'"),
-    ("built-in name", "name: toyProperties", "name: int", 35, "C keyword"),
-    ("releases nothing known", "releases: address", "releases: adress", 48, "there is no parameter 'adress'"),
+    ("unknown key", "optional: true", "optionall: true", 53, "unknown key 'optionall'"),
+    ("unknown type in a struct", "toyAddress size", "toyAddres size", 42, "unknown type 'toyAddres'"),
+    ("unknown type in a union", "struct { void* handle;", "struct { nothing handle;", 41, "unknown type 'nothing'"),
+    ("unknown parameter type", "const toyDesc* desc", "const toyDescc* desc", 51, "unknown type 'toyDescc'"),
+    ("unknown result", "returns: toyResult", "returns: toyResul", 50, "unknown type 'toyResul'"),
+    ("used before it is declared", "unsigned long long toyAddress", "toyDesc toyAddress", 27, "unknown type 'toyDesc'"),
+    ("duplicate type", "name: toyProperties", "name: toyDesc", 43, "'toyDesc' is declared twice"),
+    ("duplicate constant", "name: TOY_BAD", "name: TOY_OK", 32, "'TOY_OK' is declared twice"),
+    ("duplicate field", "toyAddress size", "toyAddress type", 42, "duplicate field 'type'"),
+    ("duplicate parameter", "const toyDesc* desc", "const toyDesc* out", 51, "duplicate parameter 'out'"),
+    ("duplicate symbol", "name: toyFree", "name: toyImport_v2", 52, "symbol 'toyImport_v2' is also that of 'toyImport'"),
+    ("duplicate role", "- name: toyFree", "- role: Import\n    name: toyFree", 52, "two functions have the role 'Import'"),
+    ("built-in name", "name: toyProperties", "name: int", 43, "C keyword"),
+    ("releases nothing known", "releases: address", "releases: adress", 56, "there is no parameter 'adress'"),
     ("result of no enum", "result: toyResult", "result: toyResultt", 6, "there is no enum 'toyResultt'"),
     ("result without success", "name: TOY_OK, value: 0", "name: TOY_OK, value: 2", 6, "no constant of value 0"),
-    ("unknown status", "status: ORT_FAIL", "status: ORT_FAILED", 24, "unknown status code 'ORT_FAILED'"),
-    ("status of another enum", "value: 7, when: TOY", "value: 7, status: ORT_FAIL, when: TOY", 26, "only constants of the result"),
+    ("unknown status", "status: ORT_FAIL", "status: ORT_FAILED", 32, "unknown status code 'ORT_FAILED'"),
+    ("status of another enum", "value: 7, when: TOY", "value: 7, status: ORT_FAIL, when: TOY", 34, "only constants of the result"),
     ("constant of no enum", "driver: {name: TOY_FD,", "driver: {name: TOY_FDD,", 11, "unknown constant 'TOY_FDD'"),
     ("constant of another value", "TOY_FD, value: 7}\n    own", "TOY_FD, value: 8}\n    own", 11, "'TOY_FD' is 7 where it is declared"),
     ("call of no function", "calls: [toyImport]", "calls: [toyImportt]", 15, "unknown driver function 'toyImportt'"),
-    ("no library", "library: {linux: [libtoy.so.1]}\n", "", 38, "need a library"),
-    ("struct by itself", "toyAddress size", "toyDesc size", 34, "unknown type 'toyDesc'"),
-    ("array without a length", "char name[10]", "char name[]", 37, "an array needs its length"),
-    ("bad condition", "TOY_VERSION >= 2", "TOY_VERSION is 2", 26, "is not valid here"),
+    ("no library", "library: {linux: [libtoy.so.1]}\n", "", 46, "need a library"),
+    ("struct by itself", "toyAddress size", "toyDesc size", 42, "unknown type 'toyDesc'"),
+    ("array without a length", "char name[10]", "char name[]", 45, "an array needs its length"),
+    ("bad condition", "TOY_VERSION >= 2", "TOY_VERSION is 2", 34, "is not valid here"),
     ("bad header", "name: toy/toy.h", "name: toy/toy", 5, "is not valid here"),
-    ("room of nothing", "room: 100", "room: 0", 36, "greater than or equal to 1"),
-    ("kind of no enum", "name: toyDesc\n", "name: toyDesc\n    kind: TOY_FDD\n", 31, "'TOY_FDD' is no constant of the type of 'type'"),
-    ("kind of another enum", "name: toyDesc\n", "name: toyDesc\n    kind: TOY_OK\n", 31, "'TOY_OK' is no constant of the type of 'type'"),
-    ("kind of no enum's struct", "room: 100\n", "kind: TOY_FD\n    room: 100\n", 36, "'TOY_FD' is no constant of the type of 'name'"),
-    ("value too large", "value: 4, role", "value: 4294967296, role", 28, "less than or equal to 2147483647"),
+    ("room of nothing", "room: 100", "room: 0", 44, "greater than or equal to 1"),
+    ("kind of no enum", "name: toyDesc\n", "name: toyDesc\n    kind: TOY_FDD\n", 39, "'TOY_FDD' is no constant of the type of 'type'"),
+    ("kind of another enum", "name: toyDesc\n", "name: toyDesc\n    kind: TOY_OK\n", 39, "'TOY_OK' is no constant of the type of 'type'"),
+    ("kind of no enum's struct", "room: 100\n", "kind: TOY_FD\n    room: 100\n", 44, "'TOY_FD' is no constant of the type of 'name'"),
+    ("unknown kind of option", "kind: text", "kind: string", 23, "input should be 'handle', 'index', 'flag' or 'text'"),
+    ("options that differ by case", "key: UUID", "key: Toy_Queue", 23, "'Toy_Queue' is also 'toy_queue'"),
+    ("value too large", "value: 4, role", "value: 4294967296, role", 36, "less than or equal to 2147483647"),
 ]  # fmt: skip
 
 
@@ -142,6 +152,15 @@ def test_assertions_reach_into_unions_and_spare_what_is_left_open():
     assert "offsetof(toyProperties, name) == DRIVER_BY_MODEL(0, 0)" in conditions
     assert not [c for c in conditions if "sizeof(toyProperties)" in c or ROOM in c]
     assert ("TOY_VERSION >= 2", "TOY_FD == 7") in assertions
+
+
+def test_options_have_names_in_c():
+    api = driver_api(load(DRIVER))
+    assert [(o.key, o.macro, o.field, o.kind, o.type) for o in api.options] == [
+        ("toy_queue", "TOY_OPTION_QUEUE", "queue", "EP_OPTION_INDEX", "uint32_t"),
+        ("UUID", "TOY_OPTION_UUID", "uuid", "EP_OPTION_TEXT", "const char*"),
+    ]
+    assert api.options_doc == ("", "One paragraph.", "", "Another one.")
 
 
 def test_a_kind_is_that_of_one_struct():

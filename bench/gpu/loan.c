@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 /* The keys of the options, as the vulkan EP documents them. */
-#include "vulkan_graphics.h"
+#include "graphics_options.h"
 
 static void option(const Client* client, OrtKeyValuePairs* options, const char* key,
                    uint64_t value) {

@@ -22,7 +22,7 @@ const char* vulkan_name(const VulkanApp* app);
 /** Its UUID, as 32 hexadecimal digits. */
 const char* vulkan_uuid(const VulkanApp* app);
 
-/** What the application tells an EP that is to work on its device: see vulkan_graphics.h. */
+/** What the application tells an EP that is to work on its device: see graphics_options.h. */
 typedef struct VulkanHandles {
   uintptr_t get_instance_proc_addr;
   uintptr_t instance;

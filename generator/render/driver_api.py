@@ -10,6 +10,7 @@ from ..spec.backend import BackendSpec, DriverFunction
 from ..spec.ctype import CType, Record, declare, parse_declaration
 from ..spec.driver import ROOM, driver_abi, signature
 from ..spec.layout import members_of
+from .escape import wrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,27 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """An option of graphics interop, as C names."""
+
+    key: str
+    macro: str
+    field: str
+    kind: str
+    type: str
+    doc: str
+
+
+OPTION_TYPES = {
+    "handle": "uintptr_t",
+    "index": "uint32_t",
+    "flag": "bool",
+    "text": "const char*",
+}
+"""What each kind of option is in C; ``EpOptionKind`` of ``ep_options.h`` has the same kinds."""
+
+
+@dataclass(frozen=True, slots=True)
 class DriverApi:
     """A driver's API, ready for templates."""
 
@@ -53,6 +75,9 @@ class DriverApi:
     """Conditions that a header of the API must meet: when it has the element, and the expression."""
     kinds: tuple[tuple[str, str, str], ...]
     """Structs that say what they are: name, first field, and the constant in it."""
+    options: tuple[Option, ...]
+    options_doc: tuple[str, ...]
+    """Lines for the author of an application; an empty one before each paragraph."""
 
 
 def driver_api(spec: BackendSpec) -> DriverApi:
@@ -75,7 +100,29 @@ def driver_api(spec: BackendSpec) -> DriverApi:
         kinds=tuple(
             (s.name, parse_declaration(s.fields[0]).name, s.kind) for s in spec.structs if s.kind
         ),
+        options=tuple(_options(spec)),
+        options_doc=tuple(_options_doc(spec)),
     )
+
+
+def _options(spec: BackendSpec) -> Iterator[Option]:
+    prefix = f"{spec.backend}_"
+    for option in spec.graphics.options if spec.graphics else ():
+        field = option.key.lower().removeprefix(prefix)
+        yield Option(
+            key=option.key,
+            macro=f"{prefix}OPTION_{field}".upper(),
+            field=field,
+            kind=f"EP_OPTION_{option.kind.upper()}",
+            type=OPTION_TYPES[option.kind],
+            doc=option.doc,
+        )
+
+
+def _options_doc(spec: BackendSpec) -> Iterator[str]:
+    for paragraph in spec.graphics.doc.strip().split("\n\n") if spec.graphics else ():
+        yield ""
+        yield from wrap(" ".join(paragraph.split()), 97)
 
 
 def _types(spec: BackendSpec, abi: Abi) -> Iterator[str]:

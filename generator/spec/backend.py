@@ -150,6 +150,23 @@ class VendorHeader(Node):
     """Macros to define before it is included."""
 
 
+class GraphicsOption(Node):
+    """A key of ``OrtGraphicsInteropConfig::additional_options``."""
+
+    key: Identifier
+    kind: Literal["handle", "index", "flag", "text"]
+    """A pointer's value that is not null, a 32-bit number, 0 or 1, or any text."""
+    doc: Text
+
+
+class Graphics(Node):
+    """How an application says on what the EP is to work beside a graphics API."""
+
+    doc: Text
+    """Paragraphs for the application's author."""
+    options: Annotated[list[GraphicsOption], Field(min_length=1)]
+
+
 class BackendSpec(Node):
     backend: Identifier
     title: Text
@@ -163,6 +180,7 @@ class BackendSpec(Node):
     memory: list[HandleType] = []
     semaphores: list[HandleType] = []
     methods: list[Sequence] = []
+    graphics: Graphics | None = None
     opaque: list[DriverOpaque] = []
     typedefs: list[DriverTypedef] = []
     enums: list[DriverEnum] = []

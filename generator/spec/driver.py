@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from .abi import Abi, Constant, Enum, Export, Field, Function, Param, Struct, Typedef
-from .backend import BackendSpec, DriverFunction
+from .backend import BackendSpec, DriverFunction, Graphics
 from .ctype import FIXED, Array, CType, Named, Pointer, names_in, parse_declaration, parse_type
 from .layout import compute
 from .yamlfile import Path_
@@ -65,6 +65,8 @@ def check_driver(spec: BackendSpec, statuses: Iterable[str]) -> Iterator[Fault]:
                 if call not in functions:
                     path = ("methods", at, "calls", index)
                     yield path, f"unknown driver function '{call}'", _close(call, functions)
+    if spec.graphics is not None:
+        yield from _options(spec.graphics)
     if spec.functions and spec.library is None:
         yield ("functions",), "driver functions need a library to look them up in", "add 'library:'"
 
@@ -152,6 +154,16 @@ def _kinds(spec: BackendSpec) -> Iterator[Fault]:
         elif struct.kind in seen:
             yield path, f"'{struct.kind}' is already the kind of '{seen[struct.kind]}'", ""
         seen.setdefault(struct.kind, struct.name)
+
+
+def _options(graphics: Graphics) -> Iterator[Fault]:
+    """Keys differ in more than their case, for each is a macro and a field as well."""
+    seen: dict[str, str] = {}
+    for at, option in enumerate(graphics.options):
+        name = option.key.lower()
+        if name in seen:
+            yield ("graphics", "options", at, "key"), f"'{option.key}' is also '{seen[name]}'", ""
+        seen[name] = option.key
 
 
 def _roles(spec: BackendSpec) -> Iterator[Fault]:

@@ -16,7 +16,7 @@
 
 #include "client.h"
 #include "vulkan_exporter.h"
-#include "vulkan_graphics.h"
+#include "graphics_options.h"
 
 #define HALF ((size_t)65536)
 #define COUNT ((int64_t)(HALF / 4))

@@ -1,76 +1,29 @@
 /*
  * Graphics interop: the EP on the application's own VkDevice.
  */
-#include "vulkan_graphics.h"
-
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "ep_graphics.h"
+#include "graphics_options.h"
 #include "vulkan_device.h"
 
 #if ORT_API_VERSION >= 25
 
-enum {
-  VULKAN_GIVEN_LOADER,
-  VULKAN_GIVEN_INSTANCE,
-  VULKAN_GIVEN_PHYSICAL_DEVICE,
-  VULKAN_GIVEN_DEVICE,
-  VULKAN_GIVEN_QUEUE_FAMILY,
-  VULKAN_GIVEN_QUEUE,
-  VULKAN_GIVEN_ADDRESS,
-  VULKAN_GIVEN_COUNT,
-};
-
-static const char* const vulkan_options[VULKAN_GIVEN_COUNT] = {
-    [VULKAN_GIVEN_LOADER] = VULKAN_OPTION_GET_INSTANCE_PROC_ADDR,
-    [VULKAN_GIVEN_INSTANCE] = VULKAN_OPTION_INSTANCE,
-    [VULKAN_GIVEN_PHYSICAL_DEVICE] = VULKAN_OPTION_PHYSICAL_DEVICE,
-    [VULKAN_GIVEN_DEVICE] = VULKAN_OPTION_DEVICE,
-    [VULKAN_GIVEN_QUEUE_FAMILY] = VULKAN_OPTION_QUEUE_FAMILY_INDEX,
-    [VULKAN_GIVEN_QUEUE] = VULKAN_OPTION_QUEUE_INDEX,
-    [VULKAN_GIVEN_ADDRESS] = VULKAN_OPTION_BUFFER_DEVICE_ADDRESS,
-};
-
-static bool vulkan_parse(const char* key, const char* text, uint64_t most, uint64_t* value,
-                         EpError* error) {
-  char* end = NULL;
-  errno = 0;
-  *value = strtoull(text, &end, 0);
-  return (errno == 0 && end != text && *end == '\0' && text[0] != '-' && *value <= most) ||
-         ep_fail_argument(error, "additional_options: %s is '%s', not a number up to %" PRIu64, key,
-                          text, most);
-}
-
 /* All options, or none: then `*given` is false. */
-static bool vulkan_read_options(const OrtApi* api, const OrtKeyValuePairs* options,
-                                uint64_t values[VULKAN_GIVEN_COUNT], bool* given, EpError* error) {
-  size_t present = 0;
+static bool vulkan_read_options(const OrtApi* api, const OrtKeyValuePairs* pairs,
+                                EpGraphicsOptions* options, bool* given, EpError* error) {
+  size_t count = 0;
   const char* absent = NULL;
-  for (size_t i = 0; i < VULKAN_GIVEN_COUNT; ++i) {
-    const char* text = options == NULL ? NULL : api->GetKeyValue(options, vulkan_options[i]);
-    uint64_t most = i == VULKAN_GIVEN_ADDRESS        ? 1
-                    : i >= VULKAN_GIVEN_QUEUE_FAMILY ? UINT32_MAX
-                                                     : UINTPTR_MAX;
-    if (text == NULL) {
-      absent = vulkan_options[i];
-    } else if (vulkan_parse(vulkan_options[i], text, most, &values[i], error)) {
-      ++present;
-    } else {
-      return false;
-    }
-    if (text != NULL && i <= VULKAN_GIVEN_DEVICE && values[i] == 0) {
-      return ep_fail_argument(error, "additional_options: %s is null", vulkan_options[i]);
-    }
+  if (!ep_options_read(ep_graphics_options, api, pairs, options, &count, &absent, error)) {
+    return false;
   }
-  *given = present > 0;
-  return present == 0 || absent == NULL ||
+  *given = count > 0;
+  return count == 0 || absent == NULL ||
          ep_fail_argument(error,
-                          "additional_options: %s is missing; a device is lent with all of "
-                          "the %d options, or none",
-                          absent, VULKAN_GIVEN_COUNT);
+                          "additional_options: %s is missing; a device is lent with all of the "
+                          "options, or none",
+                          absent);
 }
 
 static void vulkan_print_uuid(const uint8_t uuid[16], char text[33]) {
@@ -119,29 +72,27 @@ static bool vulkan_check_unused(const EpDriverDevice* device, EpError* error) {
                                            : "semaphores");
 }
 
-static bool vulkan_borrow(EpDriverDevice* device, const uint64_t values[VULKAN_GIVEN_COUNT],
+/* Called with the mutex held. */
+static bool vulkan_borrow(EpDriverDevice* device, const EpGraphicsOptions* options,
                           EpError* error) {
-  VkInstance instance = (VkInstance)(uintptr_t)values[VULKAN_GIVEN_INSTANCE];
-  uintptr_t loader = (uintptr_t)values[VULKAN_GIVEN_LOADER];
-  DriverApi vk = device->vk;
-  memcpy(&vk.vkGetInstanceProcAddr, &loader, sizeof vk.vkGetInstanceProcAddr);
+  VkInstance instance = (VkInstance)options->instance;
+  VulkanLoan loan = {.vk = device->vk,
+                     .physical = (VkPhysicalDevice)options->physical_device,
+                     .device = (VkDevice)options->device,
+                     .queue_family = options->queue_family_index,
+                     .queue = options->queue_index,
+                     .has_address = options->buffer_device_address};
+  DriverApi* vk = &loan.vk;
+  memcpy(&vk->vkGetInstanceProcAddr, &options->get_instance_proc_addr,
+         sizeof vk->vkGetInstanceProcAddr);
   for (const DriverSymbol* symbol = driver_symbols; symbol->name != NULL; ++symbol) {
-    PFN_vkVoidFunction call = vk.vkGetInstanceProcAddr(instance, symbol->name);
+    PFN_vkVoidFunction call = vk->vkGetInstanceProcAddr(instance, symbol->name);
     if (call != NULL) {
-      memcpy((char*)&vk + symbol->slot, &call, sizeof call);
+      memcpy((char*)vk + symbol->slot, &call, sizeof call);
     }
   }
-  VkPhysicalDevice physical = (VkPhysicalDevice)(uintptr_t)values[VULKAN_GIVEN_PHYSICAL_DEVICE];
-  if (!vulkan_check_identity(device, &vk, physical, error)) {
-    return false;
-  }
-  VulkanLoan loan = {.vk = vk,
-                     .physical = physical,
-                     .device = (VkDevice)(uintptr_t)values[VULKAN_GIVEN_DEVICE],
-                     .queue_family = (uint32_t)values[VULKAN_GIVEN_QUEUE_FAMILY],
-                     .queue = (uint32_t)values[VULKAN_GIVEN_QUEUE],
-                     .has_address = values[VULKAN_GIVEN_ADDRESS] != 0};
-  return vulkan_device_lend(device, &loan, error);
+  return vulkan_check_identity(device, vk, loan.physical, error) &&
+         vulkan_device_lend(device, &loan, error);
 }
 
 bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
@@ -156,14 +107,14 @@ bool ep_driver_graphics_init(EpDriverDevice* device, const OrtApi* api,
                    "graphics_api is %d, which " EP_NAME " does not work beside",
                    (int)config->graphics_api);
   }
-  uint64_t values[VULKAN_GIVEN_COUNT] = {0};
+  EpGraphicsOptions options = {0};
   bool given = false;
-  if (!vulkan_read_options(api, config->additional_options, values, &given, error)) {
+  if (!vulkan_read_options(api, config->additional_options, &options, &given, error)) {
     return false;
   }
   vulkan_lock_at_rest(device);
   bool good =
-      vulkan_check_unused(device, error) && (!given || vulkan_borrow(device, values, error));
+      vulkan_check_unused(device, error) && (!given || vulkan_borrow(device, &options, error));
   ep_mutex_unlock(&device->mutex);
   return good;
 }
