@@ -6,6 +6,7 @@ import gc
 import itertools
 import random
 import threading
+import time
 import tracemalloc
 import weakref
 from typing import Any
@@ -345,6 +346,54 @@ def test_threads_make_use_and_close_at_once(rig: Rig) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def test_threads_share_a_frame(rig: Rig) -> None:
+    """Each call's values reach ONNX Runtime, and all that was queued is waited for."""
+    tensors = {"input": rig.x}, {"output": rig.y}
+    semaphore, here = rig.semaphore, threading.get_ident
+    native: list[tuple[int, int]] = []
+    asked: list[tuple[int, int]] = []
+    frame = rig.session.frame(*tensors, stream=rig.stream, wait=semaphore, signal=semaphore)
+    fence = semaphore.on(rig.stream)
+
+    def recording(call: Any) -> Any:
+        def record(value: Any) -> None:
+            # Another thread may run between the writing of the value and this, and after it.
+            time.sleep(0)
+            native.append((here(), value.value))
+            call(value)
+
+        return record
+
+    for thing in (frame, fence):
+        thing._wait, thing._signal = recording(thing._wait), recording(thing._signal)
+
+    def work(number: int) -> None:
+        for at in range(50):
+            value = 1 + number + 10 * at
+            frame(0, value)
+            fence.wait(0)
+            fence.signal(value)
+            asked.extend((here(), each) for each in (0, value, 0, value))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(native) == 800
+    for thread in {t for t, _ in asked}:
+        assert [v for t, v in native if t == thread] == [v for t, v in asked if t == thread]
+    last = rig.stream._next()
+    works = list(rig.stream._progress.works)
+    assert {work.node.label for work in works} == {frame._node.label, fence._node.label}
+    assert all(0 < max(work.number, work.others) < last for work in works)
+    semaphore.signal(rig.stream, 1000)
+    semaphore.wait_on_host(1000, 10)
+    frame.close()
+    fence.close()
+    assert rig.stream.pending == ()
 
 
 def test_closing_races_with_use(rig: Rig) -> None:

@@ -19,6 +19,15 @@ SHUFFLE = """
 from layer_rig import *
 from ort_interop.runtime import InUseError, _node
 import gc, json, random
+class Source:
+    def __init__(self):
+        self.lent = {}
+    def allocate(self, size, alignment):
+        block = bytearray(size + alignment)
+        self.lent[id(block)] = block
+        return block
+    def free(self, block):
+        del self.lent[id(block)]
 counts = {"orders": set(), "closed": 0, "dropped": 0, "refused": 0, "left": 0}
 sys.unraisablehook = lambda caught: sys.exit(f"unraisable: {caught.exc_value}")
 for seed in range(int(sys.argv[3])):
@@ -34,11 +43,19 @@ for seed in range(int(sys.argv[3])):
     things["frame"] = made.session.frame({"input": made.x}, {"output": made.y},
         stream=made.stream, wait=made.semaphore, signal=made.semaphore)
     things["extra"] = made.importer.import_memory(made.exported.fd, SIZE).tensor((8,), "int8")
+    things["fence"] = made.semaphore.on(made.stream)
+    source = Source()
+    things["allocator"] = made.runtime.allocator(source)
+    things["allocator"].register()
+    things["own"] = things["allocator"].tensor((8,), "int8")
+    things["shared"] = made.session_of("Relu", device=None, env_allocators=True)
+    things["output"] = things["shared"].run({"input": made.x})["output"]
     work = dice.randrange(4)
     if work == 1:
         things["run"]()
     elif work > 1:
         things["frame"](0, 1)
+        things["fence"].wait(1)
         if work == 2:
             made.semaphore.wait_on_host(1)
     if dice.random() < 0.3:
@@ -68,7 +85,7 @@ for seed in range(int(sys.argv[3])):
     gc.collect()
     for export in exports:
         export.close()
-    counts["left"] += len(_node._living)
+    counts["left"] += len(_node._living) + len(source.lent)
 counts["orders"] = len(counts["orders"])
 print(json.dumps(counts))
 """
