@@ -11,7 +11,7 @@ import pytest
 from ort_interop_gen.drift.check import report_lines, run_check
 from ort_interop_gen.header.reader import read_header
 from ort_interop_gen.render.env import TargetEnv
-from ort_interop_gen.render.target import Output
+from ort_interop_gen.render.output import Output
 from ort_interop_gen.render.targets.c_header import CHeader, sal_macros
 from ort_interop_gen.spec import Model, load_spec
 from ort_interop_gen.spec.abi import Abi

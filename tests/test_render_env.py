@@ -9,8 +9,9 @@ import pytest
 from ort_interop_gen.render.background import Background
 from ort_interop_gen.render.env import TargetEnv, identifier
 from ort_interop_gen.render.errors import RenderErrors
+from ort_interop_gen.render.output import Output
 from ort_interop_gen.render.pipeline import render
-from ort_interop_gen.render.target import TARGETS, Output, load_targets
+from ort_interop_gen.render.target import TARGETS, load_targets
 from ort_interop_gen.spec import Model, load_spec
 from support import ROOT
 

@@ -17,7 +17,7 @@ from ort_interop_gen.render.format import (
     format_all,
     parse,
 )
-from ort_interop_gen.render.target import Output
+from ort_interop_gen.render.output import Output
 from support import ROOT
 
 STYLE = ROOT / "templates" / ".clang-format"

@@ -11,7 +11,7 @@ from ..spec.abi import Location
 from ..spec.ctype import IDENTIFIER, declare
 from . import escape
 from .errors import render_error
-from .target import Output, language_of
+from .output import Output, language_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -21,7 +21,7 @@ from pathlib import Path
 from ..spec.abi import Location
 from ..spec.problems import Problem
 from .errors import RenderErrors, render_error
-from .target import Output
+from .output import Output
 
 LINE_LENGTH = 100
 _TIMEOUT_SECONDS = 120

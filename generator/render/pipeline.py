@@ -26,7 +26,8 @@ from .write import MANIFEST, Plan, apply, digest, manifest_text, plan
 if TYPE_CHECKING:
     from ..spec import Model
     from .crosscheck import CrossCheck
-    from .target import Output, Target
+    from .output import Output
+    from .target import Target
 
 STYLE = ".clang-format"
 MAIN_FILE = "interop_api.yaml"

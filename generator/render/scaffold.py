@@ -15,8 +15,8 @@ from ..spec.abi import Location
 from .env import BANNER, TargetEnv
 from .errors import render_error
 from .format import format_all
+from .output import Output, language_of
 from .pipeline import STYLE, render
-from .target import Output, language_of
 from .targets.c_header import CHeader
 from .targets.ep_c import EpC
 from .targets.mock_driver import MockDriver

@@ -8,40 +8,14 @@ they are.  A new target is added to :data:`TARGETS`; nothing else has to know of
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import import_module
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
+
+from .env import TargetEnv
+from .output import Output
 
 if TYPE_CHECKING:
     from ..spec import Model
-    from .env import TargetEnv
-
-LANGUAGES = {
-    ".c": "c",
-    ".h": "c",
-    ".py": "python",
-    ".pyi": "python",
-    ".json": "json",
-    ".md": "text",
-    ".txt": "text",
-    ".typed": "text",
-}
-"""The language of a file by its suffix; any other file is ``text``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One file to write: its POSIX path below the output folder, its text and its language.
-
-    ``language`` is ``c``, ``python``, ``json`` or ``text``; it says how the text is formatted and
-    parsed before anything is written.  A ``verbatim`` text is parsed but not formatted.
-    """
-
-    path: str
-    text: str
-    language: str
-    verbatim: bool = False
 
 
 class Target(Protocol):
@@ -71,8 +45,3 @@ def load_targets() -> tuple[Target, ...]:
     for module, cls in TARGETS:
         found.append(getattr(import_module(f"{__package__}.targets.{module}"), cls)())
     return tuple(found)
-
-
-def language_of(path: str) -> str:
-    """The language of a file by its name."""
-    return LANGUAGES.get(PurePosixPath(path).suffix, "text")

@@ -10,7 +10,7 @@ from ...spec.abi import Abi, Field, Function, Struct
 from ...spec.ctype import by_value, declare, names_in
 from .. import c_decl
 from ..escape import c_doc
-from ..target import Output
+from ..output import Output
 
 if TYPE_CHECKING:
     from ...spec import Model

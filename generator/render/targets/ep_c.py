@@ -11,7 +11,7 @@ from ... import __version__
 from ...spec.abi import Location
 from ..driver_api import driver_api
 from ..errors import render_error
-from ..target import Output
+from ..output import Output
 
 if TYPE_CHECKING:
     from ...spec import Model

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...spec.abi import Struct
 from ...spec.ctype import Named
-from ..target import Output
+from ..output import Output
 
 if TYPE_CHECKING:
     from ...spec import Model

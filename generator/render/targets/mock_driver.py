@@ -12,7 +12,7 @@ from ...spec.ctype import Array, CType, FunctionType, Named, Pointer, Record, de
 from ...spec.driver import driver_abi
 from ..driver_api import parameters
 from ..escape import c_string
-from ..target import Output
+from ..output import Output
 from .ep_c import sources_in
 
 if TYPE_CHECKING:

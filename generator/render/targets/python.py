@@ -17,7 +17,7 @@ from ...spec.abi import Abi, Constant, Enum, Field, Function, Param, Struct, Typ
 from ...spec.ctype import Array, CType, FunctionType, Named, Pointer, Record, declare
 from ..errors import render_error
 from ..escape import py_docstring
-from ..target import Output
+from ..output import Output
 
 if TYPE_CHECKING:
     from ...spec import Model
