@@ -116,6 +116,19 @@ BAD = [
     ("not YAML", "opaque:", "opaque: [", "9:", "not valid YAML", ""),
     ("a C++ keyword", "int32_t y", "int32_t class", "15:", "'class' is a C++ keyword", "another name"),
     ("a Python keyword", "int32_t y", "int32_t lambda", "15:", "'lambda' is a Python keyword", "another name"),
+    ("a macro's name", "int32_t y", "int32_t NULL", "15:", "'NULL' is a macro of C's own headers", "another name"),
+    ("a macro's name of a parameter", "Paint* paint", "Paint* errno", "31:", "'errno' is a macro of C's own headers", "another name"),
+    ("a macro's name of a constant", "name: COLOR_RED", "name: stdin", "6:16", "'stdin' is a macro of C's own headers", "another name"),
+    ("a field named self", "int32_t y", "int32_t self", "15:", "'self' is the structure itself in Python", "another name"),
+    ("a slot named self", "slot: Dry", "slot: self", "27:15", "'self' is the structure itself in Python", "another name"),
+    ("a name of ctypes", "int32_t y", "int32_t _fields_", "15:", "'_fields_' is reserved: ctypes", "another name"),
+    ("a slot with a name of ctypes", "slot: Dry", "slot: _pack_", "27:15", "'_pack_' is reserved: ctypes", "another name"),
+    ("a reserved field", "int32_t y", "int32_t _Y", "15:", "'_Y' is reserved: C keeps", "another name"),
+    ("a reserved slot", "slot: Dry", "slot: __dry", "27:15", "'__dry' is reserved: C keeps", "another name"),
+    ("a reserved parameter", "Paint* paint", "Paint* __paint", "31:", "'__paint' is reserved: C keeps", "another name"),
+    ("a reserved type", "{name: Paint, since", "{name: _Paint, since", "9:12", "'_Paint' is reserved: C keeps", "another name"),
+    ("a reserved constant", "name: COLOR_RED", "name: _red", "6:16", "'_red' is reserved: C keeps", "another name"),
+    ("a method of enums", "name: COLOR_RED", "name: mro", "6:16", "'mro' is a method of Python's enumerations", "another name"),
     ("a C++ keyword of a parameter", "Paint* paint", "Paint* new", "31:", "'new' is a C++ keyword", "another name"),
     ("a type named as an enumerator", "name: COLOR_RED", "name: Paint", "6:9", "duplicate name 'Paint'", "it is also at small.yaml:9:"),
     ("void by value", "int32_t y", "void y", "15:", "'void' has no values", ""),
@@ -149,6 +162,25 @@ def test_bad_input_is_named_with_its_place(row):
     assert hint in shown, shown
     for problem in caught.value.problems:
         assert problem.loc.line and problem.loc.column and problem.hint, problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Paint* paint", "Paint* in"),
+        ("Paint* paint", "Paint* self"),
+        ("Paint* paint", "Paint* _fields_"),
+        ("int32_t y", "int32_t __place_holder"),
+        ("int32_t y", "int32_t y_"),
+        ("slot: Dry\n", "slot: mro\n"),
+    ],
+)
+def test_names_that_other_languages_can_spell_are_taken(old: str, new: str) -> None:
+    """Parameters are positional in Python; and ONNX Runtime has a field with a leading '__'."""
+    text = SMALL.replace(old, new).replace(
+        "Table.Dry", "Table.mro" if "mro" in new else "Table.Dry"
+    )
+    load_texts({"small.yaml": text})
 
 
 def test_all_errors_of_a_file_come_in_one_run():

@@ -346,6 +346,17 @@ def test_an_enumerator_conflict_is_left_to_people(
     ]
 
 
+def test_a_name_that_no_spec_may_have_is_no_traceback_and_nothing_is_written(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SpecErrors) as caught:
+        small(tmp_path, ENUM, 25, "typedef enum E { ORT_A, ORT_B, ORT_C, None } E;\n")
+    first, second = caught.value.problems
+    assert "nothing was written" in first.message and first.hint
+    assert "'None' is a Python keyword" in second.message and second.loc.line == 11
+    assert (tmp_path / "spec" / "interop_api.yaml").read_text() == ENUM
+
+
 def test_every_kind_of_new_element(tmp_path: Path) -> None:
     update = small(
         tmp_path,

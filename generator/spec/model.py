@@ -25,7 +25,7 @@ from .abi import (
     function_pointer,
 )
 from .backend import BackendSpec
-from .ctype import Named, Pointer, Record, declare, parse_declaration, parse_type
+from .ctype import Named, Record, parse_declaration, parse_type
 from .layout import compute
 from .schema import (
     ConstantSpec,
@@ -35,7 +35,6 @@ from .schema import (
     FieldSpec,
     FunctionSpec,
     HandleSpec,
-    OpaqueSpec,
     ParamSpec,
     Semantics,
     SlotSpec,
@@ -406,17 +405,3 @@ def _docs(sources: tuple[Source, ...]) -> Iterator[tuple[str, str]]:
                     yield f"{struct.name}.{field_type(member)[0]}", member.doc
         for handle in source.file.handles:
             yield handle.type, handle.doc
-
-
-__all__ = [
-    "Backend",
-    "Meaning",
-    "Model",
-    "OpaqueSpec",
-    "ParamMeaning",
-    "Pointer",
-    "Source",
-    "declare",
-    "direction_of",
-    "nullable_of",
-]

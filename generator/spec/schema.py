@@ -22,10 +22,7 @@ from pydantic import (
 )
 
 from .ctype import (
-    C_KEYWORDS,
-    CPP_KEYWORDS,
     IDENTIFIER,
-    SAL_FAMILIES,
     VOID,
     Array,
     CTypeError,
@@ -35,6 +32,7 @@ from .ctype import (
     unsound,
 )
 from .ctype import Declaration as Declared
+from .words import C_KEYWORDS, CPP_KEYWORDS, SAL_FAMILIES, STANDARD_MACROS
 
 INT32_MIN = -(1 << 31)
 INT32_MAX = (1 << 31) - 1
@@ -56,11 +54,53 @@ def _identifier(text: str) -> str:
     return text
 
 
-def _member_name(text: str) -> str:
+def _free_name(text: str) -> str:
+    """A name that generated C may declare."""
+    if text in STANDARD_MACROS:
+        raise Fault(f"'{text}' is a macro of C's own headers and cannot name anything", _OTHER_NAME)
+    if text[:1] == "_" and text[1:2].isupper():
+        raise Fault(f"'{text}' is reserved: C keeps such names to itself", _OTHER_NAME)
+    return _identifier(text)
+
+
+def _python_name(text: str) -> str:
     """A name that is written as an attribute in Python, where there is no other spelling of it."""
     if keyword.iskeyword(text):
         raise Fault(f"'{text}' is a Python keyword and cannot name a member", _OTHER_NAME)
-    return _identifier(text)
+    return _free_name(text)
+
+
+def _field_name(text: str) -> str:
+    """The name of an attribute of a ctypes structure; ORT itself has one that begins with ``__``."""
+    if text == "self":
+        raise Fault(
+            "'self' is the structure itself in Python and cannot name a member", _OTHER_NAME
+        )
+    if text[0] == text[-1] == "_":
+        raise Fault(f"'{text}' is reserved: ctypes keeps such names to itself", _OTHER_NAME)
+    return _python_name(text)
+
+
+def _slot_name(text: str) -> str:
+    if text.startswith("__"):
+        raise Fault(f"'{text}' is reserved: C keeps such names to itself", _OTHER_NAME)
+    return _field_name(text)
+
+
+def _global_name(text: str) -> str:
+    """The name of a type, an enumerator or a function."""
+    if text[0] == "_":
+        raise Fault(
+            f"'{text}' is reserved: C keeps names that begin with '_' to itself, but for members",
+            _OTHER_NAME,
+        )
+    return _python_name(text)
+
+
+def _constant_name(text: str) -> str:
+    if text == "mro":
+        raise Fault("'mro' is a method of Python's enumerations and cannot name one", _OTHER_NAME)
+    return _global_name(text)
 
 
 def _type(text: str) -> str:
@@ -100,7 +140,9 @@ def _declared(text: str, parameter: bool) -> Declared:
             close = difflib.get_close_matches(family, sorted(SAL_FAMILIES), 1)
             hint = f"did you mean '_{close[0]}_...'?" if close else "write one as sal.h has it"
             raise Fault(f"'{word}' is not a SAL annotation", hint)
-    _identifier(found.name)
+    if parameter and found.name.startswith("__"):
+        raise Fault(f"'{found.name}' is reserved: C keeps such names to itself", _OTHER_NAME)
+    _free_name(found.name)
     return found
 
 
@@ -115,14 +157,15 @@ def _declaration(text: str) -> str:
         raise Fault(f"'{text}' declares no name", "write 'type name'")
     if isinstance(found.type, FunctionType):
         raise Fault(f"'{text}' declares a function", "write a function pointer, or a 'slot:'")
-    _member_name(found.name)
+    _field_name(found.name)
     return text
 
 
 _Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=120)]
 Identifier = Annotated[_Word, AfterValidator(_identifier)]
-MemberName = Annotated[_Word, AfterValidator(_member_name)]
-"""The name of a type, an enumerator, a slot or a field."""
+SlotName = Annotated[_Word, AfterValidator(_slot_name)]
+GlobalName = Annotated[_Word, AfterValidator(_global_name)]
+ConstantName = Annotated[_Word, AfterValidator(_constant_name)]
 TypeText = Annotated[str, AfterValidator(_type)]
 ResultText = Annotated[str, AfterValidator(_result)]
 Declaration = Annotated[str, AfterValidator(_declaration)]
@@ -148,14 +191,14 @@ class Node(BaseModel):
 class Rename(Node):
     """An element that had another name before a release, with the same value or place."""
 
-    name: MemberName
+    name: ConstantName
     release: Release
     alias: bool = False
     """Whether headers from that release on keep the old name as a macro."""
 
 
 class ConstantSpec(Node):
-    name: MemberName
+    name: ConstantName
     value: Annotated[int, Field(ge=INT32_MIN, le=INT32_MAX)]
     since: Release | None = None
     doc: Text | None = None
@@ -174,7 +217,7 @@ class Moved(Node):
 class Element(Node):
     """What enums, structs and the like have in common."""
 
-    name: MemberName
+    name: GlobalName
     since: Release = 1
     header: Header | None = None
     moved: Moved | None = None
@@ -261,7 +304,7 @@ class FunctionSpec(Semantics):
 class SlotSpec(FunctionSpec):
     """A slot of a function table."""
 
-    slot: MemberName
+    slot: SlotName
     since: Release | None = None
     documented_since: Release | None = None
     """What ORT's own comment claims, where that is not when the slot came."""
@@ -281,6 +324,7 @@ class FieldSpec(Node):
         if self.union:
             if not IDENTIFIER.match(self.field):
                 raise Fault("a field with 'union:' has a type already", "write just its name")
+            _field_name(self.field)
         elif IDENTIFIER.match(self.field):
             raise Fault(f"'{self.field}' has no type", "write 'type name', or give 'union:'")
         else:

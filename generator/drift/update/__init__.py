@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...header.errors import Unreadable
-from ...spec.abi import NOWHERE, Abi
+from ...spec.abi import NOWHERE, Abi, Location
 from ...spec.facts import merge
 from ...spec.load import load_texts, spec_files
 from ...spec.problems import Problem, SpecErrors
@@ -75,7 +75,15 @@ def update_spec(
         header = merge(known[max(older)], header) if older else header
     work = Work(model, originals, header, known)
     texts = _written(work)
-    updated = load_texts(texts)
+    try:
+        updated = load_texts(texts)
+    except SpecErrors as error:
+        problem = Problem(
+            Location(str(spec_dir)),
+            "the header has what no spec may say, so nothing was written",
+            "write by hand what it has beside that; the lines below are those of the text as it would be",
+        )
+        raise SpecErrors([problem, *error.problems]) from None
     decide = compare(updated.at(header.api_version), header, unreadable)
     return Update(
         header.api_version,
