@@ -154,6 +154,34 @@ def test_assertions_reach_into_unions_and_spare_what_is_left_open():
     assert ("TOY_VERSION >= 2", "TOY_FD == 7") in assertions
 
 
+EXTENSIONS = """\
+extensions:
+  - {role: sharing, name: TOY_sharing_win32, call: toyShareHandle, platforms: [windows]}
+  - {role: sharing, name: TOY_sharing_fd, call: toyShareFd, platforms: [linux]}
+  - {role: identity, name: TOY_identity}
+"""
+
+
+def test_extensions_are_known_by_their_roles():
+    api = driver_api(load(DRIVER + EXTENSIONS))
+    assert api.extension_roles == ("DRIVER_SHARING", "DRIVER_IDENTITY")
+    windows, linux = api.extensions
+    assert [e.call for e in windows] == ["toyShareHandle", None]
+    assert [e.name for e in linux] == ["TOY_sharing_fd", "TOY_identity"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("platforms: [linux]", "platforms: [linux, windows]", "two extensions have the role 'sharing' on windows"),
+        ("role: sharing, name: TOY_sharing_fd", "role: share, name: TOY_sharing_fd", "there is no extension of role 'sharing' on linux"),
+    ],
+)  # fmt: skip
+def test_roles_of_extensions_are_checked(old, new, message):
+    with pytest.raises(SpecErrors, match=message):
+        load(DRIVER + EXTENSIONS.replace(old, new))
+
+
 def test_options_have_names_in_c():
     api = driver_api(load(DRIVER))
     assert [(o.key, o.macro, o.field, o.kind, o.type) for o in api.options] == [

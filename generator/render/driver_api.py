@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..spec.abi import Abi, Function
-from ..spec.backend import BackendSpec, DriverFunction
+from ..spec.backend import BackendSpec, DriverExtension, DriverFunction
 from ..spec.ctype import CType, Record, declare, parse_declaration
 from ..spec.driver import ROOM, driver_abi, signature
 from ..spec.layout import members_of
@@ -34,6 +34,15 @@ class Role:
 
     role: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A row of a platform's table of extensions."""
+
+    role: str
+    name: str
+    call: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,9 @@ class DriverApi:
     """Conditions that a header of the API must meet: when it has the element, and the expression."""
     kinds: tuple[tuple[str, str, str], ...]
     """Structs that say what they are: name, first field, and the constant in it."""
+    extension_roles: tuple[str, ...]
+    extensions: tuple[tuple[Extension, ...], ...]
+    """The extensions on Windows, and those elsewhere."""
     options: tuple[Option, ...]
     options_doc: tuple[str, ...]
     """Lines for the author of an application; an empty one before each paragraph."""
@@ -100,9 +112,21 @@ def driver_api(spec: BackendSpec) -> DriverApi:
         kinds=tuple(
             (s.name, parse_declaration(s.fields[0]).name, s.kind) for s in spec.structs if s.kind
         ),
+        extension_roles=tuple(dict.fromkeys(_role(e) for e in spec.extensions)),
+        extensions=tuple(_extensions(spec)),
         options=tuple(_options(spec)),
         options_doc=tuple(_options_doc(spec)),
     )
+
+
+def _role(extension: DriverExtension) -> str:
+    return f"DRIVER_{extension.role.upper()}"
+
+
+def _extensions(spec: BackendSpec) -> Iterator[tuple[Extension, ...]]:
+    for platform in ("windows", "linux"):
+        rows = [e for e in spec.extensions if platform in e.platforms]
+        yield tuple(Extension(_role(e), e.name, e.call) for e in rows)
 
 
 def _options(spec: BackendSpec) -> Iterator[Option]:

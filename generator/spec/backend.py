@@ -135,6 +135,16 @@ class DriverFunction(Node):
     when: Condition | None = None
 
 
+class DriverExtension(Node):
+    """A part of the driver's API that devices may lack, and that the driver knows by its role."""
+
+    role: Identifier
+    name: Text
+    platforms: Annotated[list[Platform], Field(min_length=1)] = ["linux", "windows"]
+    call: Identifier | None = None
+    """A call that only devices with it have; None where it is only asked about."""
+
+
 class DriverLibrary(Node):
     """The file names of the driver's library, the newest first."""
 
@@ -187,3 +197,4 @@ class BackendSpec(Node):
     macros: list[DriverValue] = []
     structs: list[DriverStruct] = []
     functions: list[DriverFunction] = []
+    extensions: list[DriverExtension] = []

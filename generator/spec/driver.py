@@ -65,6 +65,7 @@ def check_driver(spec: BackendSpec, statuses: Iterable[str]) -> Iterator[Fault]:
                 if call not in functions:
                     path = ("methods", at, "calls", index)
                     yield path, f"unknown driver function '{call}'", _close(call, functions)
+    yield from _extensions(spec)
     if spec.graphics is not None:
         yield from _options(spec.graphics)
     if spec.functions and spec.library is None:
@@ -154,6 +155,21 @@ def _kinds(spec: BackendSpec) -> Iterator[Fault]:
         elif struct.kind in seen:
             yield path, f"'{struct.kind}' is already the kind of '{seen[struct.kind]}'", ""
         seen.setdefault(struct.kind, struct.name)
+
+
+def _extensions(spec: BackendSpec) -> Iterator[Fault]:
+    """An extension of each role for each platform; which roles there are is the same on all."""
+    roles: dict[str, set[str]] = {"linux": set(), "windows": set()}
+    for at, extension in enumerate(spec.extensions):
+        for platform in extension.platforms:
+            if extension.role in roles[platform]:
+                message = f"two extensions have the role '{extension.role}' on {platform}"
+                yield ("extensions", at, "role"), message, ""
+            roles[platform].add(extension.role)
+    for at, extension in enumerate(spec.extensions):
+        for other in sorted(p for p in roles if extension.role not in roles[p]):
+            message = f"there is no extension of role '{extension.role}' on {other}"
+            yield ("extensions", at, "role"), message, "add one for that platform"
 
 
 def _options(graphics: Graphics) -> Iterator[Fault]:

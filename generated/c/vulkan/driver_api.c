@@ -66,6 +66,22 @@ const DriverSymbol driver_symbols[] = {
     {NULL, 0, false},
 };
 
+const DriverExtensionNames driver_extensions[DRIVER_EXTENSION_COUNT] = {
+#ifdef _WIN32
+    [DRIVER_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_win32",
+                                "vkGetMemoryWin32HandlePropertiesKHR"},
+    [DRIVER_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_win32",
+                                   "vkImportSemaphoreWin32HandleKHR"},
+    [DRIVER_HOST_POINTER] = {"VK_EXT_external_memory_host", "vkGetMemoryHostPointerPropertiesEXT"},
+    [DRIVER_PCI_BUS_INFO] = {"VK_EXT_pci_bus_info", NULL},
+#else
+    [DRIVER_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_fd", "vkGetMemoryFdKHR"},
+    [DRIVER_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_fd", "vkImportSemaphoreFdKHR"},
+    [DRIVER_HOST_POINTER] = {"VK_EXT_external_memory_host", "vkGetMemoryHostPointerPropertiesEXT"},
+    [DRIVER_PCI_BUS_INFO] = {"VK_EXT_pci_bus_info", NULL},
+#endif
+};
+
 bool driver_api_open(DriverApi* api) {
   return driver_library_open(driver_file_names, driver_symbols, api);
 }

@@ -959,6 +959,24 @@ typedef struct DriverApi {
 #define DRIVER_NAME_vkGetMemoryWin32HandlePropertiesKHR "vkGetMemoryWin32HandlePropertiesKHR"
 #define DRIVER_NAME_vkImportSemaphoreWin32HandleKHR "vkImportSemaphoreWin32HandleKHR"
 
+/** What devices may have; driver_extensions says what it is called. */
+typedef enum DriverExtension {
+  DRIVER_EXTERNAL_MEMORY,
+  DRIVER_EXTERNAL_SEMAPHORE,
+  DRIVER_HOST_POINTER,
+  DRIVER_PCI_BUS_INFO,
+  DRIVER_EXTENSION_COUNT,
+} DriverExtension;
+
+/** What one of them is called. */
+typedef struct DriverExtensionNames {
+  const char* name;
+  const char* call; /**< One that only devices with it have; null where it is only asked about. */
+} DriverExtensionNames;
+
+/** The names of each DriverExtension. */
+extern const DriverExtensionNames driver_extensions[DRIVER_EXTENSION_COUNT];
+
 /** The entry points by name; ended by a null one. */
 extern const DriverSymbol driver_symbols[];
 

@@ -17,14 +17,6 @@
 #define VULKAN_MAX_DEVICES 8
 #define VULKAN_MAX_QUEUES 8
 
-/** Extensions that imports need, where the device has them. */
-typedef enum VulkanExtension {
-  VULKAN_EXTERNAL_MEMORY,    /**< Of the platform's handles. */
-  VULKAN_EXTERNAL_SEMAPHORE, /**< Of the platform's handles. */
-  VULKAN_HOST_POINTER,
-  VULKAN_EXTENSION_COUNT,
-} VulkanExtension;
-
 /** A buffer with memory of its own. */
 typedef struct VulkanBuffer {
   EpRetirement retirement; /**< First, so that one is found from the other. */
@@ -58,7 +50,7 @@ struct EpDriverDevice {
   uint32_t queue_family;
   uint32_t queue_count;
   bool has_address; /**< Buffers have device addresses. */
-  bool has[VULKAN_EXTENSION_COUNT];
+  bool has[DRIVER_EXTENSION_COUNT];
   VkExternalMemoryHandleTypeFlags memory_types;       /**< That can be imported. */
   VkExternalMemoryHandleTypeFlags dedicated_types;    /**< That need a dedicated allocation. */
   VkExternalSemaphoreHandleTypeFlags semaphore_types; /**< That can be imported as timelines. */

@@ -8,23 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An extension, and a call that only devices made with it have. */
-static const struct {
-  const char* name;
-  const char* call;
-} vulkan_extensions[VULKAN_EXTENSION_COUNT] = {
-#ifdef _WIN32
-    [VULKAN_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_win32",
-                                "vkGetMemoryWin32HandlePropertiesKHR"},
-    [VULKAN_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_win32",
-                                   "vkImportSemaphoreWin32HandleKHR"},
-#else
-    [VULKAN_EXTERNAL_MEMORY] = {"VK_KHR_external_memory_fd", "vkGetMemoryFdKHR"},
-    [VULKAN_EXTERNAL_SEMAPHORE] = {"VK_KHR_external_semaphore_fd", "vkImportSemaphoreFdKHR"},
-#endif
-    [VULKAN_HOST_POINTER] = {"VK_EXT_external_memory_host", "vkGetMemoryHostPointerPropertiesEXT"},
-};
-
 /* Extensions' calls are the device's own: null where it was made without the extension. */
 static void vulkan_load_extensions(EpDriverDevice* device) {
   for (const DriverSymbol* symbol = driver_symbols; symbol->name != NULL; ++symbol) {
@@ -69,7 +52,7 @@ static bool vulkan_has_extension(const VkExtensionProperties* found, uint32_t co
   return false;
 }
 
-static bool vulkan_read_extensions(EpDriverDevice* device, bool* has_pci) {
+static bool vulkan_read_extensions(EpDriverDevice* device) {
   const DriverApi* vk = &device->vk;
   uint32_t count = 0;
   if (vk->vkEnumerateDeviceExtensionProperties(device->physical, NULL, &count, NULL) !=
@@ -80,25 +63,24 @@ static bool vulkan_read_extensions(EpDriverDevice* device, bool* has_pci) {
   bool good = found != NULL && vk->vkEnumerateDeviceExtensionProperties(
                                    device->physical, NULL, &count, found) == VK_SUCCESS;
   if (good) {
-    for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
-      device->has[i] = vulkan_has_extension(found, count, vulkan_extensions[i].name);
+    for (size_t i = 0; i < DRIVER_EXTENSION_COUNT; ++i) {
+      device->has[i] = vulkan_has_extension(found, count, driver_extensions[i].name);
     }
-    *has_pci = vulkan_has_extension(found, count, "VK_EXT_pci_bus_info");
   }
   free(found);
   return good;
 }
 
-static void vulkan_read_properties(EpDriverDevice* device, bool has_pci) {
+static void vulkan_read_properties(EpDriverDevice* device) {
   VkPhysicalDeviceIDProperties id = {DRIVER_INIT(VkPhysicalDeviceIDProperties)};
   VkPhysicalDevicePCIBusInfoPropertiesEXT pci = {
       DRIVER_INIT(VkPhysicalDevicePCIBusInfoPropertiesEXT)};
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
       DRIVER_INIT(VkPhysicalDeviceExternalMemoryHostPropertiesEXT)};
-  if (has_pci) {
+  if (device->has[DRIVER_PCI_BUS_INFO]) {
     id.pNext = &pci;
   }
-  if (device->has[VULKAN_HOST_POINTER]) {
+  if (device->has[DRIVER_HOST_POINTER]) {
     host.pNext = id.pNext;
     id.pNext = &host;
   }
@@ -117,7 +99,7 @@ static void vulkan_read_properties(EpDriverDevice* device, bool has_pci) {
   memcpy(info->uuid, id.deviceUUID, sizeof info->uuid);
   info->has_luid = id.deviceLUIDValid != 0;
   memcpy(&info->luid, id.deviceLUID, sizeof info->luid);
-  if (has_pci) {
+  if (device->has[DRIVER_PCI_BUS_INFO]) {
     (void)snprintf(device->pci_bus_id, sizeof device->pci_bus_id,
                    "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".%" PRIx32, pci.pciDomain, pci.pciBus,
                    pci.pciDevice, pci.pciFunction);
@@ -181,14 +163,14 @@ static void vulkan_probe(EpDriverDevice* device) {
   device->dedicated_types = 0;
   device->semaphore_types = 0;
   for (const EpHandleType* type = ep_memory_types; type->name != NULL; ++type) {
-    VulkanExtension needed =
-        type->kind == EP_NATIVE_POINTER ? VULKAN_HOST_POINTER : VULKAN_EXTERNAL_MEMORY;
+    DriverExtension needed =
+        type->kind == EP_NATIVE_POINTER ? DRIVER_HOST_POINTER : DRIVER_EXTERNAL_MEMORY;
     if (device->has[needed] && (type->platforms & EP_THIS_PLATFORM) != 0) {
       vulkan_probe_memory(device, type);
     }
   }
   for (const EpHandleType* type = ep_semaphore_types; type->name != NULL; ++type) {
-    if (device->has[VULKAN_EXTERNAL_SEMAPHORE] && (type->platforms & EP_THIS_PLATFORM) != 0) {
+    if (device->has[DRIVER_EXTERNAL_SEMAPHORE] && (type->platforms & EP_THIS_PLATFORM) != 0) {
       vulkan_probe_semaphore(device, type);
     }
   }
@@ -202,9 +184,8 @@ static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDrive
   device->vk = driver->vk;
   VkPhysicalDeviceProperties2 properties = {DRIVER_INIT(VkPhysicalDeviceProperties2)};
   driver->vk.vkGetPhysicalDeviceProperties2(physical, &properties);
-  bool has_pci = false;
-  if (properties.properties.apiVersion < VK_API_VERSION_1_2 ||
-      !vulkan_read_extensions(device, &has_pci) || !vulkan_choose_queues(device)) {
+  if (properties.properties.apiVersion < VK_API_VERSION_1_2 || !vulkan_read_extensions(device) ||
+      !vulkan_choose_queues(device)) {
     return false;
   }
   VkPhysicalDeviceBufferDeviceAddressFeatures address = {
@@ -219,7 +200,7 @@ static bool vulkan_describe(EpDriver* driver, VkPhysicalDevice physical, EpDrive
   device->has_address = address.bufferDeviceAddress != 0;
   device->info.host_access = !device->has_address;
   driver->vk.vkGetPhysicalDeviceMemoryProperties(physical, &device->memory);
-  vulkan_read_properties(device, has_pci);
+  vulkan_read_properties(device);
   vulkan_probe(device);
   return true;
 }
@@ -309,11 +290,11 @@ static bool vulkan_device_adopt(EpDriverDevice* device, uint32_t first_queue, Ep
 }
 
 static bool vulkan_device_create(EpDriverDevice* device, EpError* error) {
-  const char* extensions[VULKAN_EXTENSION_COUNT];
+  const char* extensions[DRIVER_EXTENSION_COUNT];
   uint32_t count = 0;
-  for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
-    if (device->has[i]) {
-      extensions[count++] = vulkan_extensions[i].name;
+  for (size_t i = 0; i < DRIVER_EXTENSION_COUNT; ++i) {
+    if (device->has[i] && driver_extensions[i].call != NULL) {
+      extensions[count++] = driver_extensions[i].name;
     }
   }
   static const float priorities[VULKAN_MAX_QUEUES] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -376,9 +357,9 @@ bool vulkan_device_lend(EpDriverDevice* device, const VulkanLoan* loan, EpError*
     vulkan_device_restore(device);
     return ep_fail_argument(error, "additional_options: the device was not made for Vulkan 1.2");
   }
-  for (size_t i = 0; i < VULKAN_EXTENSION_COUNT; ++i) {
-    const char* call = vulkan_extensions[i].call;
-    device->has[i] = device->vk.vkGetDeviceProcAddr(device->device, call) != NULL;
+  for (size_t i = 0; i < DRIVER_EXTENSION_COUNT; ++i) {
+    const char* call = driver_extensions[i].call;
+    device->has[i] = call != NULL && device->vk.vkGetDeviceProcAddr(device->device, call) != NULL;
   }
   vulkan_probe(device);
   return true;

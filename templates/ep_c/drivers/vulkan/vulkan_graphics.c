@@ -1,9 +1,9 @@
 /*
  * Graphics interop: the EP on the application's own VkDevice.
  */
-#include <stdio.h>
 #include <string.h>
 
+#include "ep_devices.h"
 #include "ep_graphics.h"
 #include "graphics_options.h"
 #include "vulkan_device.h"
@@ -26,12 +26,6 @@ static bool vulkan_read_options(const OrtApi* api, const OrtKeyValuePairs* pairs
                           absent);
 }
 
-static void vulkan_print_uuid(const uint8_t uuid[16], char text[33]) {
-  for (size_t i = 0; i < 16; ++i) {
-    (void)snprintf(text + 2 * i, 3, "%02x", (unsigned)uuid[i]);
-  }
-}
-
 static bool vulkan_check_identity(const EpDriverDevice* device, const DriverApi* vk,
                                   VkPhysicalDevice physical, EpError* error) {
   VkPhysicalDeviceIDProperties id = {DRIVER_INIT(VkPhysicalDeviceIDProperties)};
@@ -40,10 +34,10 @@ static bool vulkan_check_identity(const EpDriverDevice* device, const DriverApi*
   if (memcmp(id.deviceUUID, device->info.uuid, sizeof id.deviceUUID) == 0) {
     return true;
   }
-  char theirs[33];
-  char ours[33];
-  vulkan_print_uuid(id.deviceUUID, theirs);
-  vulkan_print_uuid(device->info.uuid, ours);
+  char theirs[EP_UUID_CAPACITY];
+  char ours[EP_UUID_CAPACITY];
+  ep_uuid_text(id.deviceUUID, theirs);
+  ep_uuid_text(device->info.uuid, ours);
   return ep_fail_argument(error,
                           "additional_options: " VULKAN_OPTION_PHYSICAL_DEVICE
                           " is %s, "
