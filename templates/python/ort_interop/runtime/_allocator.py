@@ -144,12 +144,13 @@ class Pool:
     def stats(self, _this: Any, out: Any) -> None:
         """What the source tells of itself."""
         with called_back():
-            entries = [(str(key), str(value)) for key, value in self.source.stats().items()]
+            told = self.source.stats().items()
+            entries = [(str(key).encode(), str(value).encode()) for key, value in told]
             api = self.library.api
             pairs = ctypes.POINTER(get("OrtKeyValuePairs"))()
             api.CreateKeyValuePairs(pairs)
             for key, value in entries:
-                api.AddKeyValuePair(pairs, key.encode(), value.encode())
+                api.AddKeyValuePair(pairs, key, value)
             out[0] = pairs
 
     def shrink(self, _this: Any) -> None:
