@@ -83,3 +83,19 @@ def lavapipe() -> dict[str, str]:
     if not LAVAPIPE.is_file():
         missing("lavapipe (mesa-vulkan-drivers) is not installed")
     return {"VK_ICD_FILENAMES": str(LAVAPIPE), "VK_DRIVER_FILES": str(LAVAPIPE)}
+
+
+def driver_share(folder: Path, *own: str) -> float:
+    """Which part of an EP's lines is its driver: the sources in its folder whose names are like ``own``.
+
+    Not counted are the assertions about a vendor's header, and what applications compile too.
+    """
+    sources = [*folder.glob("*.[ch]"), *(folder.parent / "common").glob("*.[ch]")]
+    lines = {
+        file: len(file.read_text().splitlines())
+        for file in sources
+        if file.stem not in {"driver_check", "host_interop"}
+    }
+    driver = [file for file in lines if any(file.match(f"{folder.name}/{name}") for name in own)]
+    assert driver, own
+    return sum(lines[file] for file in driver) / sum(lines.values())

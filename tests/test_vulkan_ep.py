@@ -6,7 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ep_build import PROGRAMS, ROOT, SANITIZE, WARNINGS, Tree, lavapipe, render_tree, run
+from ep_build import (
+    PROGRAMS,
+    ROOT,
+    SANITIZE,
+    WARNINGS,
+    Tree,
+    driver_share,
+    lavapipe,
+    render_tree,
+    run,
+)
 from ort_interop_gen.spec import load_spec
 from support import missing
 
@@ -152,6 +162,11 @@ def test_lavapipe_under_sanitizers(
     assert out.splitlines()[-1] == TESTS
     command = [str(exe), "--lend", *command[1:]]
     assert "passed loan" in run(command, ASAN_OPTIONS="detect_leaks=0", **lavapipe())
+
+
+def test_driver_share(tree: Tree) -> None:
+    """The driver is less than a quarter of its EP."""
+    assert driver_share(tree.root / "c" / "vulkan", "vulkan_*") < 0.25
 
 
 def test_no_driver(built: tuple[Path, Path], ort_library: Ort, tmp_path: Path) -> None:

@@ -98,18 +98,18 @@ def methods(out: str) -> Iterator[tuple[str, list[str]]]:
 
 def test_sequences(sanitized: Bench, ort_library: Ort) -> None:
     """Each method calls what the spec says, in that order; a handle outlives nothing of its tensor."""
-    found = dict(methods(sanitized.run("vulkan_sequences", ort_library(RELEASES[-1]))))
+    found = dict(methods(sanitized.run("gpu_sequences", ort_library(RELEASES[-1]))))
     spec = load_spec(ROOT / "spec").backends["vulkan"].spec
     for sequence in spec.methods:
         called = [name for name in found[sequence.method] if name not in QUERIES]
         assert called == sequence.calls, sequence.method
     assert found["CreateTensorFromMemory"] == []
-    assert found["ReleaseHandleOfTensor"] == []
+    assert found["ReleaseValueLeavesMapping"] == []
 
 
 def test_arguments(sanitized: Bench, ort_library: Ort) -> None:
     """What decides an import: sizes, handle types, and descriptors that are the EP's own."""
-    out = sanitized.run("vulkan_sequences", ort_library(RELEASES[-1]))
+    out = sanitized.run("gpu_sequences", ort_library(RELEASES[-1]))
     create = re.search(r"vkCreateBuffer\(.*size=0x(\w+), usage=(\d+)", out)
     assert create is not None
     assert int(create[1], 16) == 8192
@@ -215,7 +215,7 @@ def test_accepts(sanitized: Bench, ort_library: Ort, release: str) -> None:
 def test_other_devices(sanitized: Bench, ort_library: Ort, options: str) -> None:
     """Devices without addresses, with one queue, with dedicated allocations only, and CPUs."""
     ort = ort_library(RELEASES[-1])
-    sanitized.run("vulkan_sequences", ort, MOCK_DRIVER_OPTIONS=options)
+    sanitized.run("gpu_sequences", ort, MOCK_DRIVER_OPTIONS=options)
 
 
 def test_soak(tree: Tree, ort_library: Ort, tmp_path: Path) -> None:

@@ -162,6 +162,8 @@ static void test_signal_from_another_stream(Rig* rig) {
   OK(client, flush(rig, 0));
   CHECK(memcmp(source, target, SIZE) == 0);
   CHECK(reaches(rig, 1, 7));
+  REFUSED(client, signal_with(rig, 0, 1, 7), ORT_INVALID_ARGUMENT,
+          "value is 7, but the semaphore is already at 7");
 }
 
 /* A chain of waits through all streams, enqueued from its end. */

@@ -307,10 +307,11 @@ static bool vulkan_device_create(EpDriverDevice* device, EpError* error) {
   VkDeviceQueueCreateInfo queues = {
       DRIVER_INIT(VkDeviceQueueCreateInfo), .queueFamilyIndex = device->queue_family,
       .queueCount = device->queue_count, .pQueuePriorities = priorities};
-  VkDeviceCreateInfo create = {
-      DRIVER_INIT(VkDeviceCreateInfo), .pNext = &timeline,
-      .queueCreateInfoCount = 1,       .pQueueCreateInfos = &queues,
-      .enabledExtensionCount = count,  .ppEnabledExtensionNames = extensions};
+  VkDeviceCreateInfo create = {DRIVER_INIT(VkDeviceCreateInfo), .pNext = &timeline};
+  create.queueCreateInfoCount = 1;
+  create.pQueueCreateInfos = &queues;
+  create.enabledExtensionCount = count;
+  create.ppEnabledExtensionNames = extensions;
   if (!DRIVER_TRY(&device->vk, error, vkCreateDevice, device->physical, &create, NULL,
                   &device->device)) {
     device->device = NULL;
