@@ -63,7 +63,7 @@ def test_names(name: str, prefix: str) -> None:
         ("static_assert", "is a word of C or C++"),
         ("Con", "Windows cannot have a file"),
         ("LPT1", "Windows cannot have a file"),
-        ("Host", "leads to 'host_"),
+        ("Driver", "leads to 'driver_"),
         ("Test", "the project's build has another target 'test'"),
         ("LoadTest", "the project's build has another target 'load_test'"),
     ],
