@@ -14,7 +14,7 @@ from support import missing
 
 RELEASES = ("1.24.1", "1.32.0")
 PROGRAMS = {
-    "gpu_rules": "passed 14",
+    "gpu_rules": "passed 15",
     "importer_accepts": "passed 9",
     "importer_hostile": "refused 96",
     "host_run": "passed 9",
@@ -119,9 +119,13 @@ def test_threads_under_tsan(tree: Path, ort_library: Ort, tmp_path: Path, backen
     """Eight threads on one importer, and the driver's own; no data race."""
     ep = GpuEp(tree, backend, tmp_path, "-fsanitize=thread").make()
     ort = ort_library(RELEASES[-1])
-    out = ep.run("importer_threads", ort, "8", "60", TSAN_OPTIONS="exitcode=66")
+    # The C library frees a finished thread's variables on any thread, under a lock that is its own.
+    suppressions = tmp_path / "suppressions"
+    suppressions.write_text("race:_dl_deallocate_tls\n")
+    options = {"TSAN_OPTIONS": f"exitcode=66:suppressions={suppressions}"}
+    out = ep.run("importer_threads", ort, "8", "60", **options)
     assert out.startswith("passed 480 ")
-    assert ep.run("gpu_rules", ort, TSAN_OPTIONS="exitcode=66").splitlines()[-1] == "passed 14"
+    assert ep.run("gpu_rules", ort, **options).splitlines()[-1] == PROGRAMS["gpu_rules"]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -6,36 +6,15 @@
 /* Takes over `native`; null, with `native` given up, when memory is short. */
 static GpuContext* gpu_context_create(EpDriverDevice* device, void* native, bool graphics,
                                       EpError* error) {
+  GpuContext fresh = {.device = device, .native = native, .graphics = graphics};
   GpuContext* context = malloc(sizeof *context);
-  GpuContext lost = {.device = device, .native = native, .graphics = graphics};
   if (context == NULL) {
-    gpu_backend_release(&lost);
+    gpu_backend_release(&fresh);
     (void)gpu_out_of_memory(error);
     return NULL;
   }
+  *context = fresh;
   atomic_init(&context->references, 1);
-  context->device = device;
-  context->native = native;
-  context->graphics = graphics;
-  return context;
-}
-
-GpuContext* gpu_context_acquire(EpDriverDevice* device, EpError* error) {
-  ep_mutex_lock(&device->mutex);
-  GpuContext* context = device->graphics;
-  if (context == NULL && device->primary == NULL) {
-    void* native = NULL;
-    if (gpu_backend_retain(device, &native, error)) {
-      device->primary = gpu_context_create(device, native, false, error);
-    }
-  }
-  if (context == NULL) {
-    context = device->primary;
-  }
-  if (context != NULL) {
-    gpu_context_retain(context);
-  }
-  ep_mutex_unlock(&device->mutex);
   return context;
 }
 
@@ -51,8 +30,21 @@ void gpu_context_drop(GpuContext* context) {
   }
 }
 
-GpuContext* gpu_context_begin(EpDriverDevice* device, GpuScope* scope, EpError* error) {
-  GpuContext* context = gpu_context_acquire(device, error);
+GpuContext* gpu_context_begin(EpDriverDevice* device, bool primary, GpuScope* scope,
+                              EpError* error) {
+  ep_mutex_lock(&device->mutex);
+  GpuContext* context = primary ? NULL : device->graphics;
+  void* native = NULL;
+  if (context == NULL && device->primary == NULL && gpu_backend_retain(device, &native, error)) {
+    device->primary = gpu_context_create(device, native, false, error);
+  }
+  if (context == NULL) {
+    context = device->primary;
+  }
+  if (context != NULL) {
+    gpu_context_retain(context);
+  }
+  ep_mutex_unlock(&device->mutex);
   if (context != NULL && !gpu_enter(context, scope, error)) {
     gpu_context_drop(context);
     return NULL;
@@ -68,13 +60,14 @@ bool gpu_context_end(GpuContext* context, GpuScope* scope, bool good) {
   return good;
 }
 
-void* gpu_object_begin(EpDriverDevice* device, size_t bytes, GpuScope* scope, EpError* error) {
+void* gpu_object_begin(EpDriverDevice* device, bool primary, size_t bytes, GpuScope* scope,
+                       EpError* error) {
   GpuContext** object = calloc(1, bytes);
   if (object == NULL) {
     (void)gpu_out_of_memory(error);
     return NULL;
   }
-  *object = gpu_context_begin(device, scope, error);
+  *object = gpu_context_begin(device, primary, scope, error);
   if (*object == NULL) {
     free(object);
     return NULL;

@@ -18,7 +18,7 @@ bool ep_driver_import_semaphore(EpDriverDevice* device, const EpHandleType* type
   GPU_SET_HANDLE(&handle, type, native);
   *out = NULL;
   GpuScope scope;
-  EpDriverSemaphore* semaphore = gpu_object_begin(device, sizeof *semaphore, &scope, error);
+  EpDriverSemaphore* semaphore = gpu_object_begin(device, false, sizeof *semaphore, &scope, error);
   if (semaphore != NULL) {
     *out = gpu_object_end(
         semaphore, &scope,

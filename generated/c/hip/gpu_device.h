@@ -103,20 +103,21 @@ void gpu_driver_retain(EpDriver* driver);
 /** Drops one, and with the last one everything. */
 void gpu_driver_drop(EpDriver* driver);
 
-/** A reference to the context for new objects of `device`; null with `error` written. */
-GpuContext* gpu_context_acquire(EpDriverDevice* device, EpError* error);
 /** Adds a reference. */
 void gpu_context_retain(GpuContext* context);
 /** Drops a reference, and with the last one the context. Null is ignored. */
 void gpu_context_drop(GpuContext* context);
-/** gpu_context_acquire() and gpu_enter(). */
-GpuContext* gpu_context_begin(EpDriverDevice* device, GpuScope* scope, EpError* error);
+/** A reference to the context for new objects of `device`, which is the device's `primary` one or
+ *  that of graphics interop while that is on, and gpu_enter(). Null with `error` written. */
+GpuContext* gpu_context_begin(EpDriverDevice* device, bool primary, GpuScope* scope,
+                              EpError* error);
 /** Ends what gpu_context_begin() began: leaves, and drops the reference if it has no object after
  *  all. @return good */
 bool gpu_context_end(GpuContext* context, GpuScope* scope, bool good);
 /** A new object of `bytes` zero bytes, behind the GpuContext* that it begins with: that of
  *  gpu_context_begin(). Null with `error` written. */
-void* gpu_object_begin(EpDriverDevice* device, size_t bytes, GpuScope* scope, EpError* error);
+void* gpu_object_begin(EpDriverDevice* device, bool primary, size_t bytes, GpuScope* scope,
+                       EpError* error);
 /** gpu_context_end(). @return `object`, or null, with it gone, if it has not become `good` */
 void* gpu_object_end(void* object, GpuScope* scope, bool good);
 /** gpu_enter() for the release of an object, which must not be given up for one refusal. */

@@ -15,13 +15,30 @@ struct GpuRetired {
   void* object;
 };
 
+bool gpu_has_work(EpDriverStream* stream) {
+  const DriverApi* api = &stream->context->device->driver->api;
+  GpuScope scope;
+  if (!gpu_enter_to_release(stream->context, &scope)) {
+    return false;
+  }
+  GpuResult result = api->StreamQuery(stream->native);
+  if (result != GPU_SUCCESS && result != GPU_NOT_READY) {
+    result = api->StreamQuery(stream->native);
+  }
+  return gpu_leave(&scope, result == GPU_NOT_READY);
+}
+
 bool gpu_stream_follow(EpDriverDevice* device, GpuStream follower, EpError* error) {
   bool good = true;
   ep_mutex_lock(&device->mutex);
   for (EpDriverStream* stream = device->streams; good && stream != NULL; stream = stream->next) {
     GpuScope scope;
-    good = GPU_CALL_IN(stream->context, scope, error, EventRecord, stream->mark, stream->native) &&
-           GPU_CALL(device, error, StreamWaitEvent, follower, stream->mark, 0);
+    /* A mark in an idle stream would be work itself. */
+    if (gpu_has_work(stream)) {
+      good =
+          GPU_CALL_IN(stream->context, scope, error, EventRecord, stream->mark, stream->native) &&
+          GPU_CALL(device, error, StreamWaitEvent, follower, stream->mark, 0);
+    }
   }
   ep_mutex_unlock(&device->mutex);
   return good;
@@ -57,19 +74,6 @@ bool ep_driver_device_flush(EpDriverDevice* device, EpError* error) {
   }
   (void)gpu_context_end(context, &scope, false);
   return good;
-}
-
-bool gpu_has_work(EpDriverStream* stream) {
-  const DriverApi* api = &stream->context->device->driver->api;
-  GpuScope scope;
-  if (!gpu_enter_to_release(stream->context, &scope)) {
-    return false;
-  }
-  GpuResult result = api->StreamQuery(stream->native);
-  if (result != GPU_SUCCESS && result != GPU_NOT_READY) {
-    result = api->StreamQuery(stream->native);
-  }
-  return gpu_leave(&scope, result == GPU_NOT_READY);
 }
 
 static bool gpu_is_idle(EpDriverDevice* device) {

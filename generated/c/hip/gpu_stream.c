@@ -10,7 +10,7 @@ struct EpDriverEvent {
 bool ep_driver_stream_create(EpDriverDevice* device, EpDriverStream** out, EpError* error) {
   *out = NULL;
   GpuScope scope;
-  EpDriverStream* stream = gpu_object_begin(device, sizeof *stream, &scope, error);
+  EpDriverStream* stream = gpu_object_begin(device, false, sizeof *stream, &scope, error);
   if (stream == NULL) {
     return false;
   }
@@ -76,7 +76,7 @@ bool ep_driver_stream_flush(EpDriverStream* stream, EpError* error) {
 bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** out, EpError* error) {
   *out = NULL;
   GpuScope scope;
-  EpDriverEvent* event = gpu_object_begin(device, sizeof *event, &scope, error);
+  EpDriverEvent* event = gpu_object_begin(device, false, sizeof *event, &scope, error);
   if (event != NULL) {
     *out = gpu_object_end(
         event, &scope,

@@ -81,7 +81,7 @@ static hipError_t hip_ask_for_semaphore(EpDriverDevice* device, const EpHandleTy
   /* Which is -1 as a descriptor too. */
   EpNativeHandle none = {.handle = (void*)(intptr_t)-1};
   GPU_SET_HANDLE(&desc, type, none);
-  GpuContext* context = gpu_context_begin(device, &scope, &ignored);
+  GpuContext* context = gpu_context_begin(device, false, &scope, &ignored);
   if (context != NULL) {
     result = device->driver->api.ImportExternalSemaphore(&semaphore, &desc);
     (void)gpu_context_end(context, &scope, false);

@@ -20,6 +20,10 @@ int sim_current_device(void) {
   return sim_current;
 }
 
+bool sim_context_lasts(void) {
+  return true;
+}
+
 hipError_t sim_DeviceGetAttribute(int* value, hipDeviceAttribute_t attribute, int device) {
   (void)device;
   *value = (int)mock_option("pools", 1);

@@ -29,11 +29,18 @@ bool sim_has_context(const char* call) {
   return sim_is_context(sim_stack[sim_depth - 1], call);
 }
 
+static uintptr_t sim_primary_index(void) {
+  return (uintptr_t)sim_stack[sim_depth - 1] - (uintptr_t)sim_primary;
+}
+
 int sim_current_device(void) {
-  const char* context = (const char*)(void*)sim_stack[sim_depth - 1];
-  uintptr_t index = (uintptr_t)context - (uintptr_t)sim_primary;
-  /* Others hold their device. */
-  return index < SIM_MAX_DEVICES ? (int)index : *context;
+  /* Contexts that are not primary ones hold their device. */
+  return sim_context_lasts() ? (int)sim_primary_index()
+                             : *(const char*)(void*)sim_stack[sim_depth - 1];
+}
+
+bool sim_context_lasts(void) {
+  return sim_primary_index() < SIM_MAX_DEVICES;
 }
 
 CUresult sim_DevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {

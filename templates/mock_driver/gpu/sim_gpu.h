@@ -22,6 +22,8 @@
 bool sim_has_context(const char* call);
 /** The device that is current on the calling thread, which has one. The backend's. */
 int sim_current_device(void);
+/** Whether what is made now lives as long as the device is used. The backend's. */
+bool sim_context_lasts(void);
 /** To be called by what blocks until the device is idle, and holds up other threads' calls as long:
  *  an offence of `call` if a stream of the device waits, or will, for a semaphore of somebody else's. */
 void sim_block(const char* call);

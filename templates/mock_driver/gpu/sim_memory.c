@@ -70,6 +70,9 @@ GpuResult sim_HostAlloc(void** out, size_t bytes, unsigned int flags) {
   if (!sim_has_context("HostAlloc")) {
     return SIM_INVALID_CONTEXT;
   }
+  if (!sim_context_lasts()) {
+    mock_offend("HostAlloc: the memory goes when its context does");
+  }
   void* memory = ep_aligned_alloc(SIM_ALIGNMENT, bytes);
   if (memory == NULL) {
     return SIM_OUT_OF_MEMORY;

@@ -13,10 +13,10 @@
 #define GPU_STAGING_KEPT ((size_t)64 << 20)
 #define GPU_STAGING_SMALLEST ((size_t)4096)
 
-/* A pinned buffer. Its driver calls need no more than some context of the device. */
+/* A pinned buffer, for all contexts. It is in the primary one, which outlives those of graphics. */
 struct GpuStaging {
+  GpuContext* context;
   GpuStaging* next; /* In the list of those that are free. */
-  EpDriverDevice* device;
   void* host;
   size_t capacity;
   void* destination; /* Where the stream's function copies to, or null. */
@@ -33,6 +33,7 @@ static void gpu_staging_free(GpuContext* context, void* object) {
   while (staging != NULL) {
     GpuStaging* next = staging->next;
     (void)context->device->driver->api.HostFree(staging->host);
+    gpu_context_drop(staging->context);
     free(staging);
     staging = next;
   }
@@ -66,40 +67,41 @@ static GpuStaging* gpu_staging_find(EpDriverDevice* device, size_t bytes, GpuSta
   return found;
 }
 
-/* A buffer for `bytes` bytes; `context` is current. */
-static GpuStaging* gpu_staging_acquire(GpuContext* context, size_t bytes, EpError* error) {
-  EpDriverDevice* device = context->device;
+static GpuStaging* gpu_staging_create(EpDriverDevice* device, size_t bytes, EpError* error) {
+  size_t capacity = GPU_STAGING_SMALLEST;
+  while (capacity < bytes && capacity <= SIZE_MAX / 2) {
+    capacity *= 2;
+  }
+  GpuScope scope;
+  GpuStaging* staging = gpu_object_begin(device, true, sizeof *staging, &scope, error);
+  if (staging == NULL) {
+    return NULL;
+  }
+  staging->capacity = capacity < bytes ? bytes : capacity;
+  return gpu_object_end(staging, &scope,
+                        GPU_CALL(device, error, HostAlloc, &staging->host, staging->capacity,
+                                 GPU_HOST_ALLOC_PORTABLE));
+}
+
+static GpuStaging* gpu_staging_acquire(EpDriverDevice* device, size_t bytes, EpError* error) {
   GpuStaging* surplus = NULL;
   GpuStaging* staging = gpu_staging_find(device, bytes, &surplus);
   if (surplus != NULL) {
-    gpu_context_retain(context);
-    gpu_retire(context, gpu_staging_free, surplus);
+    gpu_context_retain(surplus->context);
+    gpu_retire(surplus->context, gpu_staging_free, surplus);
   }
   if (staging == NULL) {
-    size_t capacity = GPU_STAGING_SMALLEST;
-    while (capacity < bytes && capacity <= SIZE_MAX / 2) {
-      capacity *= 2;
-    }
-    staging = calloc(1, sizeof *staging);
-    if (staging == NULL) {
-      (void)gpu_out_of_memory(error);
-      return NULL;
-    }
-    staging->device = device;
-    staging->capacity = capacity < bytes ? bytes : capacity;
-    if (!GPU_CALL(device, error, HostAlloc, &staging->host, staging->capacity,
-                  GPU_HOST_ALLOC_PORTABLE)) {
-      free(staging);
-      return NULL;
-    }
+    staging = gpu_staging_create(device, bytes, error);
   }
-  staging->bytes = bytes;
-  staging->destination = NULL;
+  if (staging != NULL) {
+    staging->bytes = bytes;
+    staging->destination = NULL;
+  }
   return staging;
 }
 
 static void gpu_staging_give_back(GpuStaging* staging) {
-  EpDriverDevice* device = staging->device;
+  EpDriverDevice* device = staging->context->device;
   ep_mutex_lock(&device->staging_mutex);
   staging->next = device->staging;
   device->staging = staging;
@@ -116,37 +118,7 @@ static void gpu_staging_arrived(void* argument) {
   gpu_staging_give_back(staging);
 }
 
-/* Enqueues a copy between host and device; the stream's context is current. */
-static bool gpu_copy_staged(EpDriverStream* stream, EpCopyKind kind, void* destination,
-                            const void* source, size_t bytes, EpError* error) {
-  EpDriverDevice* device = stream->context->device;
-  GpuStaging* staging = gpu_staging_acquire(stream->context, bytes, error);
-  if (staging == NULL) {
-    return false;
-  }
-  bool good;
-  if (kind == EP_COPY_HOST_TO_DEVICE) {
-    memcpy(staging->host, source, bytes);
-    good = GPU_CALL(device, error, MemcpyHtoDAsync, gpu_address(destination), staging->host, bytes,
-                    stream->native);
-  } else {
-    staging->destination = destination;
-    good = GPU_CALL(device, error, MemcpyDtoHAsync, staging->host, gpu_address(source), bytes,
-                    stream->native);
-  }
-  if (good &&
-      !GPU_CALL(device, error, LaunchHostFunc, stream->native, gpu_staging_arrived, staging)) {
-    /* The copy is on its way into or out of the buffer. */
-    (void)device->driver->api.StreamSynchronize(stream->native);
-    good = false;
-  } else if (good) {
-    return true;
-  }
-  gpu_staging_give_back(staging);
-  return good;
-}
-
-/* Enqueues a copy whose host memory the driver may take its time for. */
+/* Enqueues a copy; with pageable memory the driver may take its time. The context is current. */
 static bool gpu_copy_plain(EpDriverStream* stream, EpCopyKind kind, void* destination,
                            const void* source, size_t bytes, EpError* error) {
   EpDriverDevice* device = stream->context->device;
@@ -162,6 +134,33 @@ static bool gpu_copy_plain(EpDriverStream* stream, EpCopyKind kind, void* destin
   }
   return GPU_CALL(device, error, MemcpyDtoDAsync, gpu_address(destination), gpu_address(source),
                   bytes, stream->native);
+}
+
+/* Enqueues a copy between host and device by way of a buffer. */
+static bool gpu_copy_staged(EpDriverStream* stream, EpCopyKind kind, void* destination,
+                            const void* source, size_t bytes, EpError* error) {
+  EpDriverDevice* device = stream->context->device;
+  GpuStaging* staging = gpu_staging_acquire(device, bytes, error);
+  if (staging == NULL) {
+    return false;
+  }
+  bool good;
+  if (kind == EP_COPY_HOST_TO_DEVICE) {
+    memcpy(staging->host, source, bytes);
+    good = gpu_copy_plain(stream, kind, destination, staging->host, bytes, error);
+  } else {
+    staging->destination = destination;
+    good = gpu_copy_plain(stream, kind, staging->host, source, bytes, error);
+  }
+  if (good) {
+    if (GPU_CALL(device, error, LaunchHostFunc, stream->native, gpu_staging_arrived, staging)) {
+      return true;
+    }
+    /* The copy is on its way into or out of the buffer. */
+    (void)device->driver->api.StreamSynchronize(stream->native);
+  }
+  gpu_staging_give_back(staging);
+  return false;
 }
 
 bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,

@@ -27,7 +27,7 @@ static void gpu_memory_free(GpuContext* context, void* object) {
 void* ep_driver_alloc(EpDriverDevice* device, size_t bytes) {
   EpError ignored;
   GpuScope scope;
-  GpuContext* context = gpu_context_begin(device, &scope, &ignored);
+  GpuContext* context = gpu_context_begin(device, false, &scope, &ignored);
   if (context == NULL) {
     return NULL;
   }
@@ -126,7 +126,7 @@ bool ep_driver_import_memory(EpDriverDevice* device, const EpMemoryRequest* requ
                              EpDriverMemory** out, EpError* error) {
   *out = NULL;
   GpuScope scope;
-  EpDriverMemory* memory = gpu_object_begin(device, sizeof *memory, &scope, error);
+  EpDriverMemory* memory = gpu_object_begin(device, false, sizeof *memory, &scope, error);
   if (memory == NULL) {
     return false;
   }
