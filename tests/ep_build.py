@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,15 @@ def lavapipe() -> dict[str, str]:
     if not LAVAPIPE.is_file():
         missing("lavapipe (mesa-vulkan-drivers) is not installed")
     return {"VK_ICD_FILENAMES": str(LAVAPIPE), "VK_DRIVER_FILES": str(LAVAPIPE)}
+
+
+def fault_flags(build: Path) -> str:
+    """What links ``tests/c/fault_wrap.c`` into an EP, so that calls to the system can fail."""
+    wrap = build / "fault_wrap.o"
+    source = PROGRAMS / "fault_wrap.c"
+    run(["gcc", *WARNINGS, "-fPIC", "-c", str(source), "-o", str(wrap)])
+    names = dict.fromkeys(re.findall(r"__wrap_(\w+)", source.read_text()))
+    return f"-Wl{''.join(f',--wrap={name}' for name in names)} {wrap} -ldl"
 
 
 def driver_share(folder: Path, *own: str) -> float:

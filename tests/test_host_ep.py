@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ep_build import PROGRAMS, SANITIZE, WARNINGS, Tree, render_tree, run
+from ep_build import SANITIZE, Tree, fault_flags, render_tree, run
 
 RELEASES = ("1.24.1", "1.28.0", "1.32.0")
 OLD_RELEASE = "1.23.2"
@@ -20,9 +20,6 @@ RUNS = {
     "importer_hostile": "refused 107",
 }
 """Each program, and the last line that it prints when all of it went well."""
-
-WRAPPED = ("malloc", "calloc", "posix_memalign", "mmap", "fcntl", "fstat", "pthread_create")
-"""What ``tests/c/fault_wrap.c`` makes fail."""
 
 Need = Callable[[str], str]
 Ort = Callable[[str], Path]
@@ -87,15 +84,8 @@ def test_every_system_call_failing_once(
     tree: Tree, ort_library: Ort, tmp_path: Path, release: str
 ) -> None:
     """At each place: a status, null out-parameters, and nothing left over."""
-    wrap = tmp_path / "fault_wrap.o"
-    run(["gcc", *WARNINGS, "-fPIC", "-c", str(PROGRAMS / "fault_wrap.c"), "-o", str(wrap)])
-    wrapped = "".join(f",--wrap={name}" for name in WRAPPED)
-    library = tree.make(
-        tmp_path / "ep",
-        "CC=gcc",
-        f"EXTRA_CFLAGS={SANITIZE}",
-        f"LDFLAGS=-Wl{wrapped} {wrap} -ldl",
-    )
+    flags = f"LDFLAGS={fault_flags(tmp_path)}"
+    library = tree.make(tmp_path / "ep", "CC=gcc", f"EXTRA_CFLAGS={SANITIZE}", flags)
     program = tree.program("importer_faults", tmp_path, flags=f"{SANITIZE} -rdynamic")
     out = run([str(program), str(ort_library(release)), str(library)])
     words = out.split()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from ep_build import PROGRAMS, ROOT, SANITIZE, WARNINGS, Tree, render_tree, run
+from ep_build import PROGRAMS, ROOT, SANITIZE, WARNINGS, Tree, fault_flags, render_tree, run
 from ort_interop_gen.render.format import format_all
 from ort_interop_gen.render.pipeline import render
 from ort_interop_gen.render.targets.mock_driver import MockDriver
@@ -38,11 +38,12 @@ Ort = Callable[[str], Path]
 class Bench:
     """The EP, the mock of its driver and the test programs, built with the same flags."""
 
-    def __init__(self, tree: Tree, build: Path, flags: str) -> None:
+    def __init__(self, tree: Tree, build: Path, flags: str, ep_link: str = "") -> None:
         self.tree, self.build, self.flags = tree, build, flags
         for name in ("vulkan", "mock_vulkan"):
             folder = build / name
             options = [f"BUILD={folder}", "CC=gcc", f"EXTRA_CFLAGS={flags}"]
+            options += [f"LDFLAGS={ep_link}"] if name == "vulkan" else []
             run(["make", "--silent", "-j2", *options], cwd=tree.root / "c" / name)
         (self.library,) = (build / "vulkan").glob("*.so")
 
@@ -155,6 +156,16 @@ def test_every_call_fails_once(
         "vkAllocateMemory",
         "vkBindBufferMemory",
     }
+
+
+def test_every_system_call_fails_once(tree: Tree, ort_library: Ort, tmp_path: Path) -> None:
+    """Without memory, descriptors or threads: a status, null out-parameters, nothing left over."""
+    flags = f"{SANITIZE} -rdynamic"
+    bench = Bench(tree, tmp_path, flags, ep_link=fault_flags(tmp_path))
+    for options in ("", ONE_QUEUE):
+        ort = ort_library(RELEASES[-1])
+        words = bench.run("importer_faults", ort, MOCK_DRIVER_OPTIONS=options).split()
+        assert words[:2] == ["failed", "at"] and int(words[2]) >= 30, words
 
 
 @pytest.mark.parametrize("release", ["1.24.1", "1.28.0", "1.32.0"])

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "direct.h"
+#include "exporter.h"
 
 #define SIZE 8192
 
@@ -65,7 +66,8 @@ static bool worked(OrtStatus* status, const void* slot, const char* what) {
 
 typedef struct Pass {
   const Direct* direct;
-  OrtInteropHostSemaphore* shared;
+  void* shared;
+  bool waits; /* For value 1 of the semaphore. */
   OrtEpFactory* factory;
   OrtExternalResourceImporterImpl* importer;
   OrtSyncStreamImpl* stream;
@@ -143,9 +145,30 @@ static void use_semaphore(Pass* pass, int semaphore_fd) {
              "import semaphore")) {
     OrtSyncStream* stream = pass->direct->stream;
     /* The stream is busy from here on, so that what follows is queued. */
-    (void)worked(importer->WaitSemaphore(importer, pass->semaphore, stream, 1), NULL, "wait");
+    pass->waits =
+        worked(importer->WaitSemaphore(importer, pass->semaphore, stream, 1), NULL, "wait");
     (void)worked(importer->SignalSemaphore(importer, pass->semaphore, stream, 2), NULL, "signal");
   }
+}
+
+static void* signal_later(void* argument) {
+  client_sleep_ms(5);
+  exporter_signal(((Pass*)argument)->shared, 1);
+  return NULL;
+}
+
+/* Memory is freed while the stream waits. Where the EP cannot put that off it waits as well. */
+static void free_behind_work(Pass* pass) {
+  pthread_t thread;
+  void* memory = pass->allocator->Alloc(pass->allocator, 100);
+  arm(false);
+  CHECK(pthread_create(&thread, NULL, signal_later, pass) == 0);
+  arm(true);
+  pass->allocator->Free(pass->allocator, memory);
+  arm(false);
+  CHECK(pthread_join(thread, NULL) == 0);
+  arm(true);
+  pass->waits = false;
 }
 
 static void use_factory(Pass* pass, int memory_fd, int semaphore_fd) {
@@ -179,6 +202,9 @@ static void use_factory(Pass* pass, int memory_fd, int semaphore_fd) {
     use_semaphore(pass, semaphore_fd);
     use_memory(pass, memory_fd);
   }
+  if (pass->waits && pass->allocator != NULL) {
+    free_behind_work(pass);
+  }
 }
 
 static void release(Pass* pass) {
@@ -186,8 +212,9 @@ static void release(Pass* pass) {
   OrtSyncStreamImpl* common =
       (OrtSyncStreamImpl*)(uintptr_t)ep_api->SyncStream_GetImpl(pass->direct->stream);
   arm(false);
-  /* Refused if the wait for it was the call that failed: the signal after it is done then. */
-  (void)ort_interop_host_signal(pass->shared, 1);
+  if (pass->waits) {
+    exporter_signal(pass->shared, 1);
+  }
   OrtStatus* status = common->Flush(common);
   CHECK(status == NULL);
   arm(true);
@@ -221,10 +248,10 @@ static void release(Pass* pass) {
 
 /* One pass, in which the call number `number` fails; false if there is no such call. */
 static bool run_pass(const Direct* direct, long number) {
-  int memory_fd = ort_interop_host_create_memory("faults", SIZE);
-  int semaphore_fd = ort_interop_host_create_semaphore("faults", 0);
+  int memory_fd = exporter_memory(SIZE);
+  int semaphore_fd = exporter_semaphore(0);
   CHECK(memory_fd >= 0 && semaphore_fd >= 0);
-  Pass pass = {.direct = direct, .shared = ort_interop_host_map_semaphore(semaphore_fd)};
+  Pass pass = {.direct = direct, .shared = exporter_map(semaphore_fd)};
   CHECK(pass.shared != NULL);
   const OrtApiBase* base = fake_base(&direct->client, "1.24.0", 24);
   size_t count = 0;
@@ -237,7 +264,8 @@ static bool run_pass(const Direct* direct, long number) {
   }
   release(&pass);
   arm(false);
-  ort_interop_host_unmap_semaphore(pass.shared);
+  exporter_settle();
+  exporter_unmap(pass.shared);
   close(memory_fd);
   close(semaphore_fd);
   return failed != NULL;
@@ -255,6 +283,7 @@ int main(int argc, char** argv) {
     ++number;
   }
   direct_close(&direct);
+  exporter_check();
   printf("failed at %ld places\n", number);
   return 0;
 }
