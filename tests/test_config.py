@@ -57,6 +57,16 @@ def test_severities_are_set_with_a_reason(tmp_path: Path) -> None:
         ("fail-on = [", 1, "not valid TOML", ""),
         ('fail_on = "any"', 1, "unknown key 'fail_on'", "did you mean 'fail-on'?"),
         ('\nfail-on = "bad"', 2, "fail-on cannot be 'bad'", "one of breaking, source"),
+        ('\nfail-on = ["any"]', 2, "fail-on cannot be ['any']", "one of breaking, source"),
+        (
+            '[rules.slot-moved]\nreason = "x"\nseverity = ["off"]',
+            3,
+            "severity of 'slot-moved' cannot be ['off']",
+            "",
+        ),
+        ("x = " + "[" * 5000, 1, "not valid TOML", ""),
+        ("[tool.ort-interop]\nx = 1", 0, "there is no table [tool.ort-interop-gen]", "top level"),
+        ("tool = 3", 0, "there is no table [tool.ort-interop-gen]", ""),
         ("baseline = 3", 1, "baseline must be", ""),
         ("rules = 3", 1, "rules must be a table", ""),
         ('\n[rules.slot-movd]\nseverity = "off"', 2, "unknown rule 'slot-movd'", "slot-moved"),
@@ -113,6 +123,36 @@ def test_the_nearest_file_counts_and_none_beyond_the_repository(tmp_path: Path) 
     assert load_config(project).fail_on == "breaking"
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[tool]\nort-interop-gen.fail-on = "source"\n', ""),
+        ('tool.ort-interop-gen.fail-on = "source"\n', ""),
+        ('[tool . "ort-interop-gen"]\nfail-on = "source"\n', ""),
+        ("[tool]\nort-interop-gen = 3\n", "'ort-interop-gen' must be a table"),
+        ("[[tool.ort-interop-gen.rules]]\nx = 1\n", "rules must be a table"),
+        ("[tool.ort-interop-gen\n", "not valid TOML"),
+        ("# \u00e9\n[tool.ort-interop-gen]\n", "not UTF-8"),
+    ],
+)
+def test_a_table_is_found_however_it_is_spelt(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(text, encoding="latin-1")
+    assert find_config(tmp_path) == path
+    if message:
+        with pytest.raises(ConfigErrors, match=message):
+            load_config(path)
+    else:
+        assert load_config(path).fail_on == "source"
+
+
+def test_a_project_that_only_depends_on_the_tool_has_no_table(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    for text in ('[project]\ndependencies = ["ort-interop-gen"]\n', "# ort-interop-gen\n[broken\n"):
+        write(tmp_path, text, "pyproject.toml")
+        assert find_config(tmp_path) is None
+
+
 def test_a_baseline_accepts_by_fingerprint_and_tells_what_is_stale(tmp_path: Path) -> None:
     path = write(tmp_path, baseline_text([MOVED, ADDED], "until 2.0"), "known.json")
     entries = load_baseline(path)
@@ -138,6 +178,7 @@ def test_writing_a_baseline_again_keeps_the_reasons_of_before() -> None:
     ("text", "message"),
     [
         ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[]", "not a baseline of schema 1"),
         ('{"schema": 2}', "not a baseline of schema 1"),
         ('{"schema": 1, "accepted": [{"rule": "x"}]}', "'accepted' must be a list"),

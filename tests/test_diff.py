@@ -202,6 +202,11 @@ def test_what_the_older_side_cannot_say_is_told(tmp_path: Path) -> None:
         (("1.24.1", "1.25.0", "--config", "missing.toml"), "missing.toml: error"),
         (("1.24.1", "1.25.0", "--baseline", "missing.json"), "missing.json: error"),
         (("1.24.1", "1.25.0", "--write-baseline", "b.json"), "needs --reason"),
+        (("1.24.1", "1.25.0", "--write-baseline", "b.json", "--reason", " "), "needs --reason"),
+        (
+            ("1.24.1", "1.25.0", "--write-baseline", "b", "--reason", "x", "--output", "o.md"),
+            "leave --output and --format out",
+        ),
         (("1.24.1", "1.25.0", "--output", "folder.json/x.sarif"), "error"),
     ],
 )

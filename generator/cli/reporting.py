@@ -123,10 +123,15 @@ def finish(
     baseline = wanted.baseline or config.baseline
     entries = []
     if wanted.write_baseline is not None:
-        if not wanted.reason:
+        reason = (wanted.reason or "").strip()
+        if not reason:
             raise click.UsageError("--write-baseline needs --reason: why the findings are accepted")
+        if targets or wanted.format:
+            raise click.UsageError(
+                "--write-baseline makes no report: leave --output and --format out"
+            )
         kept = load_baseline(wanted.write_baseline) if wanted.write_baseline.exists() else []
-        write_text(wanted.write_baseline, baseline_text(findings, wanted.reason, kept))
+        write_text(wanted.write_baseline, baseline_text(findings, reason, kept))
         count = len(load_baseline(wanted.write_baseline))
         click.echo(f"{wanted.write_baseline}: {count} finding{'' if count == 1 else 's'} accepted")
         return 0

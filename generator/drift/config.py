@@ -93,13 +93,20 @@ def load_config(path: Path) -> Config:
     text = _read(path)
     try:
         data: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"line (\d+)", str(error))
         loc = Location(str(path), int(line[1]) if line else len(text.splitlines()))
         raise ConfigErrors([Problem(loc, f"not valid TOML: {error}")]) from None
     if path.name == "pyproject.toml" or "tool" in data:
         tool = data.get("tool")
-        data = tool.get(TABLE, {}) if isinstance(tool, dict) else {}
+        if not isinstance(tool, dict) or TABLE not in tool:
+            problem = Problem(
+                Location(str(path)),
+                f"there is no table [tool.{TABLE}] in this file",
+                f"write it, or keep the settings at the top level of an {FILES[0]}",
+            )
+            raise ConfigErrors([problem])
+        data = tool[TABLE]
     return _Parser(path, text).config(data)
 
 
@@ -110,7 +117,7 @@ def load_baseline(path: Path) -> list[Entry]:
     again = "write it again with --write-baseline"
     try:
         data = json.loads(_read(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 0)
         raise ConfigErrors(
             [Problem(Location(str(path), line), f"not JSON: {error}", again)]
@@ -201,12 +208,26 @@ def _read(path: Path) -> str:
 
 
 def _has_table(path: Path) -> bool:
+    """Whether a ``pyproject.toml`` has our table; one that may have it, but is damaged, counts.
+
+    Most have not, and a check must not wait for a parser to learn it.
+    """
     try:
-        return (
-            re.search(rf"^\s*\[\s*tool\s*\.\s*\"?{TABLE}\"?\s*[.\]]", _read(path), re.M) is not None
-        )
-    except ConfigErrors:
+        raw = path.read_bytes()
+    except OSError:
         return False
+    if TABLE.encode() not in raw:
+        return False
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        tool = tomllib.loads(raw.decode("utf-8-sig")).get("tool")
+    except (ValueError, RecursionError):
+        return re.search(rf"\btool\b.*{TABLE}".encode(), raw) is not None
+    return isinstance(tool, dict) and TABLE in tool
 
 
 class _Parser:
@@ -222,9 +243,8 @@ class _Parser:
             wanted = re.compile(
                 rf"^\s*\[[^\]]*\b{re.escape(key)}\"?\s*\]|(^|[{{,.\s]){re.escape(key)}\"?\s*[=.]"
             )
-            found = next(
-                (i for i in range(at, len(self.lines)) if wanted.search(self.lines[i])), None
-            )
+            lines = enumerate(self.lines[at:], at)
+            found = next((i for i, text in lines if key in text and wanted.search(text)), None)
             if found is None:
                 break
             at = found
@@ -255,7 +275,7 @@ class _Parser:
                 continue
             loc = self.where(key)
             if key == "fail-on":
-                if value in FAIL_ON:
+                if isinstance(value, str) and value in FAIL_ON:
                     fail_on = value
                 else:
                     self.fault(loc, f"fail-on cannot be {value!r}", f"one of {', '.join(FAIL_ON)}")
