@@ -81,6 +81,22 @@ def test_drift_on_one_platform_only_says_on_which(model: Model, clean: Path) -> 
     assert run_check(model, clean, views=("linux",)).exit_code == CLEAN
 
 
+def test_drift_on_linux_only_says_so_and_common_drift_names_no_view(
+    model: Model, clean: Path
+) -> None:
+    path = clean.parent / "onnxruntime_c_api.h"
+    edit(
+        path,
+        "  void* native_handle;\n  size_t size_bytes;",
+        "#ifdef _WIN32\n  void* native_handle;\n#else\n  uint64_t native_handle;\n#endif\n"
+        "  uint32_t size_bytes;",
+    )
+    result = run_check(model, clean)
+    shown = {f.symbol.partition(".")[2]: f.message for f in result.findings}
+    assert shown["native_handle"].endswith("(linux view)")
+    assert "view" not in shown["size_bytes"]
+
+
 def test_what_cannot_be_read_is_drift_and_not_silence(model: Model, clean: Path) -> None:
     edit(
         clean,

@@ -117,8 +117,13 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     "version back": ("version-went-back", "ORT_API_VERSION", "ORT_API_VERSION 24", "ORT_API_VERSION 23"),
     "version on": ("release-new", "ORT_API_VERSION", "ORT_API_VERSION 24", "ORT_API_VERSION 25"),
     "path character": ("platform-macro", "ORTCHAR_T", "#define ORTCHAR_T char", "#define ORTCHAR_T int"),
+    "must use": ("must-use-changed", "ORT_MUST_USE_RESULT", "#define ORT_MUST_USE_RESULT __attribute__((warn_unused_result))", "#define ORT_MUST_USE_RESULT"),
     "opaque completed": ("opaque-completed", "OrtFxSession", "ORT_RUNTIME_CLASS(FxSession);", "ORT_RUNTIME_CLASS(FxSession);\nstruct OrtFxSession { int a; };"),
     "unreadable slot": ("unreadable", "FxTable.CanImport", "FxKind kind, size_t size", "FxKind kind, FxNowhere size"),
+    "volatile behind a pointer": ("unreadable", "FxTable.Attach", "const int64_t* ids", "const volatile int64_t* ids"),
+    "volatile as compilers spell it": ("unreadable", "FxTable.Attach", "const int64_t* ids", "const __volatile__ int64_t* ids"),
+    "const as compilers spell it": ("param-type", "FxTable.Attach", "OrtFxSession* session", "__const OrtFxSession* session"),
+    "volatile pointer": ("unreadable", "FxTable.Attach", "OrtFxSession* session", "OrtFxSession* volatile* session"),
     "unreadable struct": ("unreadable", "FxHolder.last", "  uint8_t last;\n", "  uint8_t last : 3;\n"),
 }  # fmt: skip
 
@@ -160,6 +165,8 @@ NEUTRAL: dict[str, tuple[tuple[str, str], ...]] = {
     "macro written out": ((CAN, "  bool(ORT_API_CALL* CanImport)(FxKind kind, size_t size);\n"),),
     "struct word": (("_In_opt_ OrtFxSession*", "_In_opt_ struct OrtFxSession*"),),
     "const after": (("_In_ const OrtFxHandle* handle", "_In_ OrtFxHandle const* handle"),),
+    "const of compilers": (("const int64_t* ids", "__const__ int64_t* ids"),),
+    "volatile parameter": (("size_t count);\n  ORT_API_T(const char*", "volatile size_t count);\n  ORT_API_T(const char*"),),
     "array for pointer": (("const int64_t* ids", "const int64_t ids[]"),),
     "unnamed parameter": (("FxKind kind, size_t size", "FxKind, size_t"),),
     "implicit value": (("FX_KIND_SEMAPHORE = 2", "FX_KIND_SEMAPHORE"),),
@@ -282,6 +289,51 @@ def test_a_renamed_opaque_type_is_one_finding(base: Abi, tmp_path: Path) -> None
     assert [(f.rule, f.symbol, f.actual) for f in compare(base, abi)] == [
         ("type-renamed", "OrtFxSession", "OrtFxRun")
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "symbols"),
+    [
+        ("struct FxHolder {\n", "struct FxHolder {{\n", {"FxHolder"}),
+        (CAN, "int broken(((;\n", {"FxTable"}),
+        (CAN, CAN.replace(");", ")"), {"FxTable.CanImport"}),
+        ("typedef uint32_t FxFlags", "int broken((typedef uint32_t FxFlags", {"broken"}),
+        (
+            CAN,
+            f"<<<<<<< HEAD\n{CAN}=======\n{CAN.replace('bool', 'int')}>>>>>>> theirs\n",
+            {"FxTable.CanImport", "FxTable.ReleaseFxHandle"},
+        ),
+    ],
+    ids=["brace", "parenthesis", "semicolon", "outside", "conflict"],
+)
+def test_what_an_unreadable_part_takes_with_it_is_not_gone(
+    old: str, new: str, symbols: set[str], base: Abi, tmp_path: Path
+) -> None:
+    findings = after(tmp_path, base, (old, new))
+    assert {f.rule for f in findings} == {"unreadable"}, [(f.rule, f.symbol) for f in findings]
+    assert {f.symbol for f in findings} == symbols
+    if new.startswith("<<<<<<<"):
+        assert {f.message.partition(": ")[2] for f in findings} == {
+            "a merge conflict that was not resolved"
+        }
+    assert not any("ort_mark" in f.actual for f in findings), "that is no text of the header"
+
+
+def test_a_platform_macro_has_its_line(base: Abi, tmp_path: Path) -> None:
+    (finding,) = after(tmp_path, base, ("#define ORTCHAR_T char", "#define ORTCHAR_T int"))
+    assert finding.header_loc.file.endswith("common.h")
+    line = (tmp_path / "common.h").read_text().splitlines()[finding.header_loc.line - 1]
+    assert line.strip() == "#define ORTCHAR_T int"
+
+
+def test_fields_are_not_called(base: Abi, tmp_path: Path) -> None:
+    text = BASE.replace("  uint8_t last;\n", "  union { uint8_t last; int8_t other; };\n")
+    abi, _ = read(tmp_path, text)
+    (finding,) = compare(base, abi)
+    assert finding.rule == "field-replaced"
+    assert finding.message.startswith("union { uint8_t last; int8_t other; } stands in its place")
+    (swapped,) = after(tmp_path, base, (IMPORT + EXPORT, EXPORT + IMPORT))
+    assert "a call of one reaches the other" in swapped.message
 
 
 def test_the_calling_convention_of_the_windows_view(tmp_path: Path) -> None:

@@ -73,8 +73,11 @@ def run_check(
     first = results[0]
     found = [(first.view, compare(spec, first.abi, first.unreadable))]
     for r in results[1:]:
-        same = r.abi.structs is first.abi.structs
-        findings_of = compare_view(spec, r.abi) if same else compare(spec, r.abi, r.unreadable)
+        if r.abi.structs is first.abi.structs:
+            declared = [f for f in found[0][1] if f.symbol not in first.abi.platform]
+            findings_of = declared + compare_view(spec, r.abi)
+        else:
+            findings_of = compare(spec, r.abi, r.unreadable)
         found.append((r.view, findings_of))
     findings = merged(found)
     names = " and ".join(r.view for r in results)
@@ -100,17 +103,24 @@ def run_check(
 
 
 def merged(views: Iterable[tuple[str, list[Finding]]]) -> tuple[Finding, ...]:
-    """The findings of all views, each once; one that only a later view has says which."""
+    """The findings of all views, each once; one that not every view has says which one does."""
     merged: dict[tuple[str, str, str, str], Finding] = {}
-    for at, (view, findings) in enumerate(views):
+    seen: dict[tuple[str, str, str, str], list[str]] = {}
+    count = 0
+    for view, findings in views:
+        count += 1
         for finding in findings:
             key = (finding.rule, finding.symbol, finding.expected, finding.actual)
             if finding.rule == "platform-macro":
                 key = (*key[:3], view)
-            if key not in merged:
-                shown = finding if at == 0 else replace(finding, message=_only(finding, view))
-                merged[key] = shown
-    return tuple(sorted(merged.values(), key=severity_order))
+            merged.setdefault(key, finding)
+            if view not in seen.setdefault(key, []):
+                seen[key].append(view)
+    shown = (
+        f if len(seen[key]) == count else replace(f, message=_only(f, seen[key][0]))
+        for key, f in merged.items()
+    )
+    return tuple(sorted(shown, key=severity_order))
 
 
 def _only(finding: Finding, view: str) -> str:

@@ -243,8 +243,8 @@ _BREAKING: tuple[tuple[str, str, str, str], ...] = (
     (
         "platform-macro",
         "Platform macro changed",
-        "ORT_API_CALL, ORTCHAR_T or ORT_MUST_USE_RESULT expands to something else on one platform: "
-        "the calling convention or the path type is another one everywhere.",
+        "ORT_API_CALL or ORTCHAR_T expands to something else on one platform: the calling convention "
+        "or the path type is another one everywhere.",
         "look at what the header was changed for; no release has it so",
     ),
     (
@@ -311,8 +311,8 @@ _CONTRACT: tuple[tuple[str, str, str, str], ...] = (
     (
         "must-use-changed",
         "Result need no longer be used, or must be",
-        "The function's result is marked warn_unused_result on one side only: compilers stay silent about lost "
-        "errors, or begin to warn.",
+        "The function's result is marked warn_unused_result on one side only, or ORT_MUST_USE_RESULT expands to "
+        "something else: compilers stay silent about lost errors, or begin to warn.",
         _REVIEW,
     ),
 )

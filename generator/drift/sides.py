@@ -113,7 +113,7 @@ def compare_sides(old: Side, new: Side, views: Sequence[str]) -> tuple[Finding, 
 
 
 def _compare(old: View, new: View) -> list[Finding]:
-    unread = {u.symbol for u in old.unreadable if u.symbol}
+    unread = {name for u in old.unreadable for name in u.hidden}
     unread |= {symbol.partition(".")[0] for symbol in unread}
     findings = [
         f

@@ -53,7 +53,19 @@ _SUFFIXED = re.compile(r"\b0[xX][0-9a-fA-F]+[uUlL]*|\b\d+[uUlL]*")
 _SPACED = re.compile(r"\s*,\s*|(?<=\()\s+|^\s+|\s+(?=\))")
 
 
+_DECLARED = re.compile(
+    r"\b(?:struct|union|enum)\s+(\w+)\s*[{;]"
+    r"|\}\s*\**\s*(\w+)\s*;"
+    r"|\*\s*(?:const\s+)?(\w+)\s*\)\s*\("
+    r"|\b(\w+)\s*\("
+    r"|\btypedef\b[^;{}()]*?\b(\w+)\s*;"
+    r"|\b(\w+)\s*(?:\[[^\]]*\]\s*)?;"
+)
+"""Names that text which could not be parsed may declare, in each form of a declaration."""
+_MARKS = re.compile(rf"\b(?:{'|'.join(KEPT.values())})\b")
+_MACRO_OF = {word: name for name, word in KEPT.items()}
 ATOMIC = "_Atomic may change a layout; it is not modelled"
+VOLATILE = "volatile behind a pointer makes another type of it; it is not modelled"
 
 
 class _Refused(Exception):
@@ -139,8 +151,12 @@ class Builder:
 
     def refuse(self, offset: int, message: str, symbol: str = "") -> None:
         start, end = self.span(offset) if offset >= 0 else (0, 0)
+        self.unreadable.append(Unreadable(self.loc(offset), message, self.text(start, end), symbol))
+
+    def text(self, start: int, end: int) -> str:
+        """A stretch of the header for a report, on one line."""
         text = " ".join(self.pre.text[start:end].split())
-        self.unreadable.append(Unreadable(self.loc(offset), message, text[:200], symbol))
+        return _MARKS.sub(lambda word: _MACRO_OF[word[0]], text)[:200]
 
     # Types -------------------------------------------------------------------------------------
 
@@ -153,6 +169,8 @@ class Builder:
                 quals = inner.quals
                 if "_Atomic" in quals:
                     raise _Refused(ATOMIC)
+                if stars and "volatile" in quals:
+                    raise _Refused(VOLATILE)
                 stars.append("const" in quals)
             inner = inner.type
         if len(stars) > MAX_DEPTH:
@@ -164,11 +182,15 @@ class Builder:
             if known is None:
                 if "_Atomic" in quals:
                     raise _Refused(ATOMIC)
+                if stars and "volatile" in quals:
+                    raise _Refused(VOLATILE)
                 known = Named(canonical_base(list(inner.type.names)), "const" in quals)
                 for const in reversed(stars):
                     known = Pointer(known, const)
                 self.types[key] = known
             return known
+        if stars and "volatile" in getattr(inner, "quals", ()):
+            raise _Refused(VOLATILE)
         found = self.compound(inner)
         for const in reversed(stars):
             found = Pointer(found, const)
@@ -286,9 +308,15 @@ class Builder:
         for fault in self.parsed.faults:
             reason = fault.message.replace(repr(STRAY_HASH), "'#' in the middle of a line")
             message = f"cannot be read as C: {reason}"
-            text = " ".join(self.pre.text[fault.start : fault.end].split())
+            lost = _DECLARED.finditer(self.marks.text, fault.start, fault.end)
             self.unreadable.append(
-                Unreadable(self.loc(fault.start), message, text[:200], fault.symbol)
+                Unreadable(
+                    self.loc(fault.start),
+                    message,
+                    self.text(fault.start, fault.end),
+                    fault.symbol,
+                    frozenset(found[found.lastindex or 0] for found in lost),
+                )
             )
         self.attributes()
         self.macros()
@@ -494,7 +522,9 @@ class Builder:
         abi, found = self.abi, self.pre.macros
         for name, word in KEPT.items():
             if name in found:
-                abi.platform[name] = found[name][0]
+                abi.platform[name], number, line = found[name]
+                if number >= 0:
+                    abi.platform_locs[name] = Location(self.sources[number].label, line)
                 continue
             used = re.search(rf"\b{word}\b", self.pre.text[len(PROLOGUE) :])
             if used is not None:

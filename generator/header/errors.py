@@ -33,3 +33,13 @@ class Unreadable:
     text: str = ""
     symbol: str = ""
     """``Struct.field``, ``Struct`` or a function's name, where it can be told."""
+    names: frozenset[str] = frozenset()
+    """What else the text seems to declare, such as all that follows a brace that is never closed."""
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Everything of which nothing is known because of this, by dotted name."""
+        owner = self.symbol.partition(".")[0]
+        if not owner:
+            return self.names
+        return self.names | {self.symbol, *(f"{owner}.{name}" for name in self.names)}

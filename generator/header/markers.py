@@ -23,8 +23,10 @@ _WORD = re.compile(
     rf"|{API_CALL}|{MUST_USE}"
     r"|__attribute__|__attribute|__declspec|__asm__|__asm|__extension__"
     r"|__?(?:stdcall|cdecl|fastcall|thiscall|vectorcall)"
-    r"|__restrict__|__restrict|__inline__|__inline|__forceinline|__volatile__|__const)\b"
+    r"|__restrict__|__restrict|__inline__|__inline|__forceinline"
+    r"|__volatile__|__volatile|__const__|__const)\b"
 )
+_QUALIFIERS = ("__volatile", "__const")
 _CALLED = re.compile(r"\s*\(")
 _PAREN = re.compile(r"[();{}]")
 _MOST_PARENS = 400
@@ -63,6 +65,11 @@ def lift(text: str) -> Markers:
         if start < at:
             continue
         word = match[0]
+        if word.startswith(_QUALIFIERS):
+            # Compilers' own spellings of what belongs to the type.
+            parts += [text[at:start], word.strip("_").ljust(end - start)]
+            at = end
+            continue
         if word[1] != "_" or word.startswith(_TAKES_ARGUMENTS):
             end = _arguments(text, end, word)
             if end < 0:

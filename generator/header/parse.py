@@ -28,6 +28,8 @@ _DECLARED = (
 )
 """Where the declared name stands: in a function pointer, a function, a plain declaration."""
 _POSITION = re.compile(r"^[^:]*:(\d+)(?::(\d+))?: (.*)", re.S)
+_BEFORE = re.compile(r"\Abefore: (.*)", re.S)
+_CONFLICT = re.compile(r"(?:<{7}|={7}|>{7}|\|{7})(?![<=>|])")
 _MAX_DEPTH = 200
 _NESTED = re.compile(r"[()\[\]{}*]")
 
@@ -72,7 +74,8 @@ class _Recovery:
             if not stripped or stripped == ";":
                 continue
             if not complete:
-                self.fault(start, end, "this declaration is never finished", _symbol(body))
+                symbol = _symbol(body.lstrip().partition(";")[0])
+                self.fault(start, end, "this declaration is never finished", symbol)
                 continue
             nodes = self.attempt(start, end)
             if isinstance(nodes, str):
@@ -85,6 +88,8 @@ class _Recovery:
 
     def fault(self, start: int, end: int, message: str, symbol: str = "") -> None:
         lead = len(self.text[start:end]) - len(self.text[start:end].lstrip())
+        if _CONFLICT.match(self.text, start + lead):
+            message = "a merge conflict that was not resolved"
         self.result.faults.append(Fault(start + lead, end, message, symbol))
 
     def attempt(
@@ -113,7 +118,8 @@ class _Recovery:
             ValueError,
         ) as error:
             said = _POSITION.match(str(error))
-            return said[3] if said else type(error).__name__
+            reason = said[3] if said else str(error).lstrip(": ") or type(error).__name__
+            return _BEFORE.sub(r"something is wrong before '\1'", reason)
         nodes = list(ext or ())[1 if len(used) == 1 else len(used) :]
         _shift(nodes, line - 1)
         return nodes

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..spec.abi import Abi
+from ..spec.abi import Abi, Location
 from ..spec.layout import INT_MAX, INT_MIN
 from .errors import HeaderError, Unreadable
 from .markers import is_platform_word, lift
@@ -93,8 +93,16 @@ def read_views(
 
             for view, pre in zip(views, expanded, strict=True):
                 if first is not None and _same_view(sources, results[0].abi, first, pre):
-                    platform = {name: pre.macros[name][0] for name in KEPT if name in pre.macros}
-                    abi = replace(results[0].abi, platform={"view": view, **platform})
+                    kept = {name: pre.macros[name] for name in KEPT if name in pre.macros}
+                    abi = replace(
+                        results[0].abi,
+                        platform={"view": view, **{name: kept[name][0] for name in kept}},
+                        platform_locs={
+                            name: Location(sources.sources[number].label, line)
+                            for name, (_, number, line) in kept.items()
+                            if number >= 0
+                        },
+                    )
                     unreadable = results[0].unreadable
                 else:
                     marks = lift(pre.text)

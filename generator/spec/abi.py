@@ -194,6 +194,8 @@ class Abi:
     """What this record does not tell, of :data:`ASPECTS`: comparisons leave it out."""
     platform: dict[str, str] = field(default_factory=dict)
     """A header's own text for the macros that differ by platform, such as ORT_API_CALL."""
+    platform_locs: dict[str, Location] = field(default_factory=dict, compare=False)
+    """Where the header defines these, for the view that was read."""
 
     def signatures(self) -> Iterator[tuple[str, Function]]:
         """Every signature with a dotted name for messages."""

@@ -40,7 +40,7 @@ class Context:
         self.spec = spec
         self.header = header
         self.unreadable = unreadable
-        self.unread = {u.symbol for u in unreadable if u.symbol}
+        self.unread = {name for u in unreadable for name in u.hidden}
         self.unread_owners = {s.partition(".")[0] for s in self.unread}
         self.lacks = spec.lacks | header.lacks
         self.plain = "path_char" in self.lacks

@@ -106,14 +106,15 @@ def compare_platform(ctx: Context) -> None:
         got = ctx.header.platform.get(name)
         if got is None or _attribute(got) in {_attribute(a) for a in allowed}:
             continue
+        rule = "must-use-changed" if name == "ORT_MUST_USE_RESULT" else "platform-macro"
         ctx.add(
-            "platform-macro",
+            rule,
             name,
             f"in the {view} view it expands to something that the releases do not have",
             " or ".join(sorted(allowed)) or "nothing",
             got or "nothing",
             NOWHERE,
-            Location(ctx.main_file()),
+            ctx.header.platform_locs.get(name) or Location(ctx.main_file()),
         )
 
 

@@ -80,6 +80,8 @@ def _places(ctx: Context, old: Struct, new: Struct, a: Alignment) -> None:
 
     for j in a.duplicate:
         item = others[j]
+        if item.type == UNREADABLE:
+            continue
         ctx.add(
             rule(item, "duplicate"),
             f"{old.name}.{item.name}",
@@ -94,7 +96,7 @@ def _places(ctx: Context, old: Struct, new: Struct, a: Alignment) -> None:
         ctx.add(
             rule(first, "swapped"),
             f"{old.name}.{first.name}",
-            f"has changed places with {second.name}: a call of one reaches the other",
+            f"has changed places with {second.name}: {_misses(first)} one reaches the other",
             f"{first.name} at {i}, {second.name} at {k}",
             f"{second.name} at {m}, {first.name} at {j}",
             first.loc,
@@ -105,7 +107,7 @@ def _places(ctx: Context, old: Struct, new: Struct, a: Alignment) -> None:
         ctx.add(
             rule(item, "moved"),
             f"{old.name}.{item.name}",
-            f"was at place {i}, is at place {j}: calls compiled for one reach the other",
+            f"was at place {i}, is at place {j}: {_misses(item)} it reaches another one",
             f"place {i}",
             f"place {j}",
             item.loc,
@@ -113,6 +115,8 @@ def _places(ctx: Context, old: Struct, new: Struct, a: Alignment) -> None:
         )
     for i in a.removed:
         item = fields[i]
+        if f"{old.name}.{item.name}" in ctx.unread:
+            continue
         after = len(fields) - i - 1
         shifted = f"; the {after} after it are shifted" if after else ""
         ctx.add(
@@ -142,7 +146,7 @@ def _places(ctx: Context, old: Struct, new: Struct, a: Alignment) -> None:
         ctx.add(
             rule(item, "replaced"),
             f"{old.name}.{item.name}",
-            f"{other.name} stands in its place and is something else",
+            f"{other.name or field_text(other)} stands in its place and is something else",
             field_text(item),
             field_text(other),
             item.loc,
@@ -164,6 +168,10 @@ def _places(ctx: Context, old: Struct, new: Struct, a: Alignment) -> None:
                 "field-appended-unversioned",
                 "the struct grows and carries no version that would tell",
             )
+
+
+def _misses(item: Field) -> str:
+    return "a call of" if item.function is not None else "compiled code that uses"
 
 
 def add_field(ctx: Context, owner: Struct, item: Field, rule: str, why: str) -> None:
