@@ -346,6 +346,114 @@ def test_an_enumerator_conflict_is_left_to_people(
     ]
 
 
+@pytest.mark.parametrize("last", ["NEW = -1", "NEW = 0x1FFFFFFFF"])
+def test_an_enumerator_that_changes_the_storage_is_left_to_people(
+    tmp_path: Path, last: str
+) -> None:
+    update = small(tmp_path, ENUM, 25, f"typedef enum E {{ ORT_A, ORT_B, ORT_C, {last} }} E;\n")
+    assert {(f.rule, f.symbol) for f in update.decide} == {
+        ("enum-width", "E"),
+        ("enumerator-added", "E.NEW"),
+    }
+    assert not [c for c in update.changes if c.symbol == "E.NEW"]
+
+
+HELD = """\
+header: onnxruntime_ep_c_api.h
+versions: {floor: 24, newest: 24, ep_structs: 24}
+structs:
+  - name: D
+    kind: descriptor
+    since: 24
+    version_field: version
+    fields:
+      - field: uint32_t version
+      - field: uint32_t kind
+  - name: H
+    kind: handle
+    since: 24
+    version_field: version
+    fields:
+      - field: uint32_t version
+      - field: D d
+      - field: uint32_t last
+"""
+
+
+def test_a_struct_that_others_hold_by_value_is_not_grown(tmp_path: Path) -> None:
+    """It has a version, but what stands behind it in others moves: that breaks them."""
+    update = small(
+        tmp_path,
+        HELD,
+        25,
+        "#include <stdint.h>\n"
+        "typedef struct D { uint32_t version; uint32_t kind; uint64_t flags; } D;\n"
+        "typedef struct H { uint32_t version; D d; uint32_t last; } H;\n",
+    )
+    left = {(f.rule, f.symbol) for f in update.decide}
+    assert {("field-appended", "D.flags"), ("field-offset", "H.d")} <= left
+    assert [str(c) for c in update.changes if "flags" in str(c)] == []
+    (hint,) = {f.hint for f in update.decide if f.rule == "field-appended"}
+    assert "by value" in hint and "`update`" not in hint
+    versions = load_spec(tmp_path / "spec").versions
+    assert (versions.newest, versions.ep_structs) == (25, 24), "an EP struct broke"
+
+
+MEANING = """\
+header: onnxruntime_c_api.h
+versions: {floor: 24, newest: 24, ep_structs: 24}
+enums:
+  - name: OrtErrorCode
+    since: 1
+    constants:
+      - {name: ORT_OK, value: 0}
+opaque:
+  - {name: Thing, since: 24}
+structs:
+  - name: T
+    kind: table
+    since: 24
+    fields:
+      - slot: Make
+        returns: void
+        params:
+          - _Outptr_ Thing** out
+        creates: out
+      - slot: Use
+        returns: void
+        params:
+          - {decl: _In_ Thing* thing, direction: in, nullable: false}
+      - slot: Plain
+        returns: void
+        params:
+          - int count
+"""
+
+
+def test_what_contradicts_the_meaning_is_left_to_people_and_the_rest_is_written(
+    tmp_path: Path,
+) -> None:
+    update = small(
+        tmp_path,
+        MEANING,
+        25,
+        "#define _Outptr_\n#define _In_opt_\ntypedef struct Thing Thing;\n"
+        "typedef enum OrtErrorCode { ORT_OK } OrtErrorCode;\n"
+        "typedef struct T { void(ORT_API_CALL* Make)(_Outptr_ Thing** result);\n"
+        "  void(ORT_API_CALL* Use)(_In_opt_ Thing* thing);\n"
+        "  void(ORT_API_CALL* Plain)(int number);\n"
+        "  void(ORT_API_CALL* Later)(void); } T;\n",
+    )
+    assert {(f.rule, f.symbol) for f in update.decide} == {
+        ("param-renamed", "T.Make"),
+        ("sal-changed", "T.Use"),
+    }
+    assert {c.symbol for c in update.changes} >= {"T.Plain", "T.Later"}
+    table = load_spec(tmp_path / "spec").at(25).structs["T"]
+    names = [f.function.params[0].name for f in table.fields if f.function and f.function.params]
+    assert names == ["out", "thing", "number"]
+
+
 def test_a_name_that_no_spec_may_have_is_no_traceback_and_nothing_is_written(
     tmp_path: Path,
 ) -> None:

@@ -67,8 +67,8 @@ def compare_enum(ctx: Context, old: Enum, new: Enum) -> None:
             "enum-width",
             old.name,
             "its values are stored in another width or signedness",
-            _storage(old),
-            _storage(new),
+            stored_as(old),
+            stored_as(new),
             old.loc,
             new.loc,
         )
@@ -113,6 +113,7 @@ def _unsigned(enum: Enum) -> bool:
     return all(c.value >= 0 for c in enum.constants)
 
 
-def _storage(enum: Enum) -> str:
+def stored_as(enum: Enum) -> str:
+    """The integer type that holds an enum, in words."""
     size = enum_measures(enum)[0][0]
     return f"{size} bytes{', unsigned' if _unsigned(enum) else ''}"

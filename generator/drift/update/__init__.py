@@ -14,16 +14,17 @@ of the updated spec with the header still finds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...header.errors import Unreadable
 from ...spec.abi import NOWHERE, Abi, Location
 from ...spec.facts import merge
 from ...spec.load import load_texts, spec_files
+from ...spec.model import Model
 from ...spec.problems import Problem, SpecErrors
 from ..compare import compare
-from ..finding import Finding
+from ..finding import Finding, Severity
 from .elements import write_new_elements
 from .enums import write_constants
 from .members import write_members
@@ -76,7 +77,16 @@ def update_spec(
     work = Work(model, originals, header, known)
     texts = _written(work)
     try:
-        updated = load_texts(texts)
+        try:
+            updated = load_texts(texts)
+        except SpecErrors:
+            # The spec may say more of a parameter than its declaration, which the new one contradicts.
+            left = {s for s in work.reworded if not _stands(model, originals, header, s)}
+            if not left:
+                raise
+            work = Work(model, originals, header, known, lambda symbol: symbol not in left)
+            texts = _written(work)
+            updated = load_texts(texts)
     except SpecErrors as error:
         problem = Problem(
             Location(str(spec_dir)),
@@ -84,7 +94,10 @@ def update_spec(
             "write by hand what it has beside that; the lines below are those of the text as it would be",
         )
         raise SpecErrors([problem, *error.problems]) from None
-    decide = compare(updated.at(header.api_version), header, unreadable)
+    decide = [
+        _for_people(finding, work)
+        for finding in compare(updated.at(header.api_version), header, unreadable)
+    ]
     return Update(
         header.api_version,
         {paths[name]: text for name, text in texts.items() if text != originals[name]},
@@ -92,6 +105,29 @@ def update_spec(
         work.changes,
         decide,
     )
+
+
+def _for_people(finding: Finding, work: Work) -> Finding:
+    """A finding that stays, without the advice to let ``update`` write it."""
+    if finding.severity is not Severity.ADDITIVE:
+        return finding
+    hint = "this could not be written: write it by hand"
+    if finding.symbol.partition(".")[0] in work.embedded:
+        hint = "others hold this struct by value, and growing it moves what follows: see who is affected"
+    return replace(finding, hint=hint)
+
+
+def _stands(model: Model, texts: Mapping[str, str], header: Abi, symbol: str) -> bool:
+    """Whether the spec is sound with just the parameters of one function as the header has them."""
+    work = Work(model, texts, header, {}, lambda other: other == symbol)
+    for file in work.files:
+        write_params(work, file)
+    write_versions(work)
+    try:
+        load_texts({**texts, **{file.name: file.edits.text() for file in work.files}})
+    except SpecErrors:
+        return False
+    return True
 
 
 def _written(work: Work) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ...spec.abi import Abi, Constant
 from ...spec.yamlfile import Path_
-from ..compare.enums import renamed_constant
+from ..compare.enums import renamed_constant, stored_as
 from .edits import Edits, File, at_column
 from .work import REVIEW, Change, Work
 
@@ -27,6 +28,9 @@ def write_constants(work: Work, file: File) -> None:
             if match is not None and _rename(work, file, enum.name, path, known, constant, match):
                 come.remove(match)
                 known[match.name] = known[constant.name]
+        if stored_as(new) != stored_as(replace(new, constants=old.constants)):
+            # They would change how the enum is stored.
+            continue
         kept = {c.name: c.value for c in new.constants if c.name in known}
         elsewhere = work.enumerators - known.keys()
         written: dict[int, tuple[str, int]] = {}

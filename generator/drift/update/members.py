@@ -20,7 +20,7 @@ def write_members(work: Work, file: File) -> None:
     """What the tables and versioned structs of one file have more in the header."""
     for index, spec in enumerate(file.source.file.structs):
         old, new = work.old.structs.get(spec.name), work.header.structs.get(spec.name)
-        if old is None or new is None or not may_grow(old):
+        if old is None or new is None or not may_grow(old) or spec.name in work.embedded:
             continue
         count = len(old.fields)
         if [f.name for f in new.fields[:count]] != [f.name for f in old.fields]:

@@ -16,7 +16,7 @@ from .work import REVIEW, Work
 
 
 def write_params(work: Work, file: File) -> None:
-    """The parameters of every function of one file."""
+    """The parameters of every function of one file, but for those that are to stay."""
     for index, struct in enumerate(file.source.file.structs):
         new = work.header.structs.get(struct.name)
         for at, member in enumerate(struct.fields):
@@ -66,7 +66,7 @@ def _params(
     new: Function,
     find: Callable[[Abi], Function | None],
 ) -> None:
-    if len(spec.params) != len(new.params):
+    if len(spec.params) != len(new.params) or not work.rewords(symbol):
         return
     for at, (item, param) in enumerate(zip(spec.params, new.params, strict=True)):
         before = param_text(item, work.model.newest)
@@ -87,6 +87,7 @@ def _params(
         release, _ = work.since(has)
         if _param(work, file, (*path, at), item, before, parameter_text(param), release):
             work.note(file, symbol, f"parameter {at + 1} reads otherwise from 1.{release} on")
+            work.reworded.add(symbol)
 
 
 def _sal(work: Work, param: Param, other: Abi | None = None) -> tuple[str, ...]:

@@ -25,7 +25,8 @@ def _ep_structs_agree(work: Work) -> bool:
         new = work.header.structs.get(name)
         if old.header.startswith("onnxruntime_ep"):
             same = new is not None and all(
-                a.name == b.name and a.type == b.type
+                (a.name, a.type, a.offset, a.offset_win64)
+                == (b.name, b.type, b.offset, b.offset_win64)
                 for a, b in zip(old.fields, new.fields, strict=False)
             )
             if not same or new is None or len(new.fields) < len(old.fields):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...spec.abi import Abi, Field
-from ...spec.ctype import CType, names_in
+from ...spec.ctype import CType, by_value, names_in
 from ...spec.model import Model
 from .edits import Edits, File
 
@@ -31,8 +31,16 @@ class Work:
     """The spec as it was, the header, the files with their edits, and since when things are."""
 
     def __init__(
-        self, model: Model, texts: Mapping[str, str], header: Abi, records: Mapping[int, Abi]
+        self,
+        model: Model,
+        texts: Mapping[str, str],
+        header: Abi,
+        records: Mapping[int, Abi],
+        rewords: Callable[[str], bool] = lambda symbol: True,
     ) -> None:
+        self.rewords = rewords
+        """Whether the parameters of a function may be written anew."""
+        self.reworded: set[str] = set()
         self.model = model
         self.texts = texts
         self.header = header
@@ -76,6 +84,12 @@ class Work:
         found = [f for f in map(find, self.records) if f is not None]
         documented = item.since or next((f.since for f in found if f.since), None)
         return self.since(lambda abi: find(abi) is not None, documented)
+
+    @cached_property
+    def embedded(self) -> set[str]:
+        """Structs that are held by value: to grow them moves what follows, whoever has a version."""
+        every = (item for s in self.header.structs.values() for item in s.fields)
+        return {name for item in every for name in by_value(item.type)}
 
     @cached_property
     def enumerators(self) -> set[str]:
