@@ -211,6 +211,34 @@ def test_the_command_exits_with_the_same_codes(clean: Path, tmp_path: Path) -> N
     done = run(tmp_path / "nothing.h")
     assert done.returncode == NOT_CHECKED
     assert "nothing.h" in done.stderr and "Traceback" not in done.stderr
+    # As compilers print it, so that editors and build logs find the line.
+    bad = tmp_path / "bad.h"
+    bad.write_text('#define ORT_API_VERSION 29\n\n#include "gone.h"\n')
+    done = run(bad)
+    assert done.returncode == NOT_CHECKED
+    assert done.stderr.startswith(f"{bad}:3: error: 'gone.h' is included here")
+    bad.write_bytes(b"\0\1")
+    assert run(bad).stderr.startswith(f"{bad}: error: this is not a text file")
+    old = synthesise(load_facts(FACTS / "ort-1.23.2.json"), tmp_path / "old")
+    assert run(old).stderr.startswith(f"{old}:")
+
+
+@pytest.mark.parametrize("preprocessor", ["cc", "python"])
+def test_a_macro_call_that_is_never_closed_has_its_line(
+    preprocessor: str, model: Model, clean: Path
+) -> None:
+    old = "_Outptr_ OrtExternalMemoryHandle** out_handle);"
+    text = clean.read_text()
+    clean.write_text(text.replace(old, old.replace(");", ";"), 1))
+    call = text.rindex("ORT_API2_STATUS(", 0, text.index(old))
+    result = run_check(model, clean, preprocessor=preprocessor)
+    assert result.exit_code in (NOT_CHECKED, DRIFT)
+    if preprocessor == "cc":
+        assert "unterminated argument list" in result.message
+        assert (result.loc.file, result.loc.line) == (
+            str(clean),
+            text[:call].count("\n") + 1,
+        )
 
 
 def test_a_package_behind_a_link_reads_the_same(clean: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from ort_interop_gen.header.sources import locate
 from ort_interop_gen.render.errors import RenderErrors
 from ort_interop_gen.render.find_header import HEADER, find_header
 
@@ -66,10 +67,21 @@ def test_prefixes_are_searched(tmp_path: Path, variable: str) -> None:
     assert found is not None and found.path == header and found.by == variable
 
 
+@pytest.mark.parametrize(
+    "below", ["", "include", "onnxruntime/core/session", "include/onnxruntime/core/session"]
+)
+def test_a_folder_is_searched_at_the_usual_places(tmp_path: Path, below: str) -> None:
+    """A checkout of ONNX Runtime, an unpacked release, the folder itself: as ``diff`` takes them."""
+    header = header_in(tmp_path / below)
+    found = find_header(tmp_path, {})
+    assert found is not None and found.path == header and found.required
+    assert locate(tmp_path) == header
+
+
 def test_an_asked_for_header_that_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RenderErrors, match="no such header"):
         find_header(tmp_path / "none.h", {})
-    with pytest.raises(RenderErrors, match="no such header"):
+    with pytest.raises(RenderErrors, match=r"no such header: there is no onnxruntime_c_api\.h in"):
         find_header(tmp_path, {})
     with pytest.raises(RenderErrors, match="ORT_INCLUDE_DIR"):
         find_header(None, {"ORT_INCLUDE_DIR": str(tmp_path), "PATH": ""})

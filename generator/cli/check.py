@@ -39,6 +39,7 @@ def command(
         raise click.UsageError("no header found: give --header, or set ORT_INCLUDE_DIR")
     from ..drift.check import NOT_CHECKED, VIEWS, run_check
     from ..spec.cache import CachedReleases
+    from ..spec.problems import Problem
 
     model = CachedReleases(spec_dir or data_folder("spec"))
     views = VIEWS if view == "both" else (view,)
@@ -46,9 +47,7 @@ def command(
         model, found.path, views=views, preprocessor=preprocessor, include_dirs=include_dirs
     )
     if result.exit_code == NOT_CHECKED:
-        click.echo(f"error: {result.message}", err=True)
-        if result.hint:
-            click.echo(f"    hint: {result.hint}", err=True)
+        click.echo(str(Problem(result.loc, result.message, result.hint)), err=True)
         return NOT_CHECKED
     findings = list(result.findings)
     if docs:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..header.errors import HeaderError
 from ..header.reader import HeaderResult, read_views
+from ..spec.abi import NOWHERE, Location
 from ..spec.cache import Releases
 from .finding import Finding, Severity, severity_order
 
@@ -29,6 +30,8 @@ class CheckResult:
     message: str
     """One sentence: the outcome, or why there is none."""
     hint: str = ""
+    loc: Location = NOWHERE
+    """Where in the header the reason is that nothing was compared."""
     headers: tuple[HeaderResult, ...] = ()
 
 
@@ -50,7 +53,7 @@ def run_check(
     try:
         results = read_views(path, views, preprocessor=preprocessor, include_dirs=include_dirs)
     except HeaderError as error:
-        return CheckResult(NOT_CHECKED, path, None, None, (), str(error), error.hint)
+        return CheckResult(NOT_CHECKED, path, None, None, (), error.message, error.hint, error.loc)
     release = results[0].abi.api_version
     shown = results[0].files[0]
     if release < model.floor:
@@ -60,9 +63,10 @@ def run_check(
             release,
             None,
             (),
-            f"{shown} declares API version {release}, release 1.{release}; the interop API starts "
+            f"it declares API version {release}, release 1.{release}; the interop API starts "
             f"at 1.{model.floor} (API version {model.floor}), so there is nothing to compare",
             f"use the headers of onnxruntime 1.{model.floor} or newer",
+            results[0].abi.macros["ORT_API_VERSION"].loc,
             tuple(results),
         )
     compared = min(release, model.newest)
@@ -97,8 +101,7 @@ def run_check(
         compared,
         findings,
         message,
-        "",
-        tuple(results),
+        headers=tuple(results),
     )
 
 

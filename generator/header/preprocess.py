@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..spec.abi import Location
+from ..spec.abi import NOWHERE, Location
 from .errors import HeaderError
 from .sources import KEPT, MISSING, SHADOW, SourceSet
 
@@ -52,6 +52,8 @@ STRAY_HASH = "\x01"
 _HASH = re.compile(r"""#|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""")
 _PRAGMA_PACK = re.compile(r"pragma\s+pack\b")
 _COPY = re.compile(r"(?:^|[/\\])f(\d+)\.h$")
+_OPEN_CALL = re.compile(r'unterminated argument list invoking macro "(\w+)"')
+_CALL_PAREN = re.compile(r"[()]")
 _FAULT = re.compile(r"(?:^|/|\\)f(\d+)\.h:(\d+)(?::\d+)?:?\s*(?:fatal )?(?:error: )?(.*)", re.M)
 
 
@@ -104,15 +106,33 @@ def _checked(results: Iterator[Preprocessed], sources: SourceSet) -> Iterator[Pr
 
 
 def _fault(message: str, sources: SourceSet) -> HeaderError:
-    match = _FAULT.search(message)
+    what = "the header cannot be preprocessed"
+    match, open_call = _FAULT.search(message), _OPEN_CALL.search(message)
+    if open_call is not None:
+        loc = _unclosed(open_call[1], sources)
+        if loc != NOWHERE:
+            return HeaderError(f"{what}: {open_call[0]}", loc)
     if match is None:
         first = message.strip().splitlines()
-        return HeaderError(
-            f"the header cannot be preprocessed: {first[0] if first else 'no reason given'}"
-        )
+        return HeaderError(f"{what}: {first[0] if first else 'no reason given'}")
     number = min(int(match[1]), len(sources.sources) - 1)
     loc = Location(sources.sources[number].label, int(match[2]))
-    return HeaderError(f"the header cannot be preprocessed: {match[3]}", loc)
+    return HeaderError(f"{what}: {match[3]}", loc)
+
+
+def _unclosed(macro: str, sources: SourceSet) -> Location:
+    """The first call of a macro whose parenthesis never closes; GCC names the end of a file, if any place."""
+    call = re.compile(rf"(?<![\w#])(?<!define )(?<!undef ){re.escape(macro)}\s*\(")
+    for source in sources.sources:
+        for match in call.finditer(source.text):
+            depth = 1
+            for paren in _CALL_PAREN.finditer(source.text, match.end()):
+                depth += 1 if paren[0] == "(" else -1
+                if depth == 0:
+                    break
+            else:
+                return Location(source.label, source.text.count("\n", 0, match.start()) + 1)
+    return NOWHERE
 
 
 @contextmanager

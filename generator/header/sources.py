@@ -29,7 +29,9 @@ KEPT = {
 """Macros that differ by platform, and the word that stands for them in the preprocessed text."""
 MISSING = "ort_missing_include"
 
-_LOOK_IN = ("", "include", "include/onnxruntime", "include/onnxruntime/core/session")
+BELOW = ("", "onnxruntime", "onnxruntime/core/session", "core/session")
+"""Where below an include folder the main header may be."""
+_LOOK_IN = (*BELOW, *(f"include/{folder}".rstrip("/") for folder in BELOW))
 _COMMENT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|/\*""", re.S
 )
@@ -62,13 +64,18 @@ class Source:
         return self._lines
 
 
+def find_below(path: Path) -> Path | None:
+    """The main header in a folder, at the usual places below it; None where there is none."""
+    candidates = (path / folder / MAIN_HEADER for folder in _LOOK_IN)
+    return next((found for found in candidates if found.is_file()), None)
+
+
 def locate(path: Path) -> Path:
     """The main header that a path names: a file, or a folder that has one in a usual place."""
     if path.is_dir():
-        for folder in _LOOK_IN:
-            found = path / folder / MAIN_HEADER
-            if found.is_file():
-                return found
+        found = find_below(path)
+        if found is not None:
+            return found
         raise HeaderError(
             f"no {MAIN_HEADER} in '{path}'",
             hint=f"give the folder that has {MAIN_HEADER}, or the file itself",
@@ -103,9 +110,11 @@ class SourceSet:
         try:
             raw = source.path.read_bytes()
         except OSError as error:
-            raise HeaderError(f"'{source.path}' cannot be read: {error.strerror}") from None
+            raise HeaderError(f"cannot be read: {error.strerror}", Location(source.label)) from None
         if b"\0" in raw:
-            raise HeaderError(f"'{source.path}' is not a text file")
+            raise HeaderError(
+                "this is not a text file in UTF-8", Location(source.label), "save it as UTF-8"
+            )
         text = raw.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
         text = self._cut_comments(source, text)
         folder = source.path.parent

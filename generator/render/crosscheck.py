@@ -85,7 +85,7 @@ def check_header(model: Model, header: FoundHeader | None) -> CrossCheck:
     if checked.exit_code != NOT_CHECKED:
         result.add(name, checked.findings, header.required)
     elif header.required:
-        raise render_error(checked.message, checked.hint)
+        raise render_error(checked.message, checked.hint, checked.loc)
     else:
         result.report.append(f"{name}: not compared: {checked.message}")
     return result

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
+from ..header.sources import BELOW, find_below
+from ..header.sources import MAIN_HEADER as HEADER
 from ..spec.abi import Location
 from .errors import render_error
-
-HEADER = "onnxruntime_c_api.h"
-_BELOW = ("", "onnxruntime", "onnxruntime/core/session", "core/session")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +30,19 @@ def find_header(given: Path | None, environ: Mapping[str, str]) -> FoundHeader |
     A header that was asked for and is not there is an error; otherwise None says there is none.
     """
     if given is not None:
-        path = given / HEADER if given.is_dir() else given
+        path = find_below(given) if given.is_dir() else given
+        if path is None:
+            raise render_error(
+                f"no such header: there is no {HEADER} in this folder",
+                "give --header the folder that has it, or the file itself",
+                Location(str(given)),
+            )
         if not path.is_file():
             raise render_error("no such header", "give --header another path", Location(str(given)))
         return FoundHeader(path, "--header", True)
     named = environ.get("ORT_INCLUDE_DIR")
     if named:
-        for below in _BELOW:
+        for below in BELOW:
             if (Path(named) / below / HEADER).is_file():
                 return FoundHeader(Path(named) / below / HEADER, "ORT_INCLUDE_DIR", True)
         raise render_error(
@@ -46,7 +51,7 @@ def find_header(given: Path | None, environ: Mapping[str, str]) -> FoundHeader |
             Location(named),
         )
     for folder, by in _installed(environ):
-        for below in _BELOW:
+        for below in BELOW:
             if (folder / below / HEADER).is_file():
                 return FoundHeader(folder / below / HEADER, by, False)
     return None
