@@ -188,6 +188,7 @@ def test_options_have_names_in_c():
         ("toy_queue", "TOY_OPTION_QUEUE", "queue", "EP_OPTION_INDEX", "uint32_t"),
         ("UUID", "TOY_OPTION_UUID", "uuid", "EP_OPTION_TEXT", "const char*"),
     ]
+    assert [o.key for o in api.values] == ["toy_queue"]
     assert api.options_doc == ("", "One paragraph.", "", "Another one.")
 
 

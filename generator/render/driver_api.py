@@ -57,13 +57,10 @@ class Option:
     doc: str
 
 
-OPTION_TYPES = {
-    "handle": "uintptr_t",
-    "index": "uint32_t",
-    "flag": "bool",
-    "text": "const char*",
-}
-"""What each kind of option is in C; ``EpOptionKind`` of ``ep_options.h`` has the same kinds."""
+OPTION_TYPES = {"handle": "uintptr_t", "index": "uint32_t", "flag": "bool", "text": "const char*"}
+"""What each kind of option is in C."""
+OPTION_TEXT = "EP_OPTION_TEXT"
+"""The one kind that ``EpOptionKind`` of ``ep_options.h`` does not have: it is used as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +85,8 @@ class DriverApi:
     extensions: tuple[tuple[Extension, ...], ...]
     """The extensions on Windows, and those elsewhere."""
     options: tuple[Option, ...]
+    values: tuple[Option, ...]
+    """Those that are numbers."""
     options_doc: tuple[str, ...]
     """Lines for the author of an application; an empty one before each paragraph."""
 
@@ -97,6 +96,7 @@ def driver_api(spec: BackendSpec) -> DriverApi:
     abi = driver_abi(spec)
     result = next((e for e in spec.enums if e.name == spec.result), None)
     constants = result.constants if result else []
+    options = tuple(_options(spec))
     first = {c.value: c.name for c in reversed(constants)}
     return DriverApi(
         types=tuple(_types(spec, abi)),
@@ -114,7 +114,8 @@ def driver_api(spec: BackendSpec) -> DriverApi:
         ),
         extension_roles=tuple(dict.fromkeys(_role(e) for e in spec.extensions)),
         extensions=tuple(_extensions(spec)),
-        options=tuple(_options(spec)),
+        options=options,
+        values=tuple(o for o in options if o.kind != OPTION_TEXT),
         options_doc=tuple(_options_doc(spec)),
     )
 

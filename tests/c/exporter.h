@@ -10,9 +10,9 @@
 #ifdef MOCK_FILE
 #ifndef EXPORTER_REFUSED_MEMORY
 /** What the message of a refusal by whoever opens the descriptor says. */
-#define EXPORTER_REFUSED_MEMORY "ImportExternalMemory: "
+#define EXPORTER_REFUSED_MEMORY "ImportExternalMemory failed: "
 #define EXPORTER_REFUSED_SIZE EXPORTER_REFUSED_MEMORY
-#define EXPORTER_REFUSED_SEMAPHORE "ImportExternalSemaphore: "
+#define EXPORTER_REFUSED_SEMAPHORE "ImportExternalSemaphore failed: "
 #endif
 #else
 #define EXPORTER_REFUSED_MEMORY "named 'ort-interop-memory'"

@@ -639,7 +639,7 @@ static void test_graphics(void) {
   /* A refusal leaves it as it was. */
   mock.fail("cuCtxCreate", 1, 999);
   REFUSED(&client, init_graphics(ORT_GRAPHICS_API_D3D12, &queue, NULL, NULL), ORT_EP_FAIL,
-          "cuCtxCreate: CUDA_ERROR_UNKNOWN (999)");
+          "cuCtxCreate failed: CUDA_ERROR_UNKNOWN (999)");
   CHECK(mock.live("context") == 0);
   /* What is made from now on is in the context that shares the queue. */
   OK(&client, init_graphics(ORT_GRAPHICS_API_D3D12, &queue, NULL, NULL));

@@ -1,5 +1,5 @@
 /*
- * Options that an application gives by name, as text.
+ * Numbers that an application gives by name, as text.
  */
 #ifndef EP_OPTIONS_H_
 #define EP_OPTIONS_H_
@@ -13,7 +13,6 @@ typedef enum EpOptionKind {
   EP_OPTION_HANDLE, /**< A number that is a pointer's value and not 0: uintptr_t. */
   EP_OPTION_INDEX,  /**< A number up to 0xffffffff: uint32_t. */
   EP_OPTION_FLAG,   /**< 0 or 1: bool. */
-  EP_OPTION_TEXT,   /**< Anything: const char*, the application's. */
 } EpOptionKind;
 
 /** A row of a table of options, which one without a key ends. */

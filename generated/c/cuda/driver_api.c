@@ -66,7 +66,8 @@ bool driver_api_open(DriverApi* api) {
   return driver_library_open(driver_file_names, driver_symbols, api);
 }
 
-const char* driver_result_name(CUresult result) {
+/* Null for one that is not known here. */
+static const char* driver_result_name(CUresult result) {
   switch (result) {
     case CUDA_SUCCESS:
       return "CUDA_SUCCESS";
@@ -125,7 +126,7 @@ const char* driver_result_name(CUresult result) {
   }
 }
 
-OrtErrorCode driver_result_status(CUresult result) {
+static OrtErrorCode driver_result_status(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_VALUE:
       return ORT_INVALID_ARGUMENT;

@@ -10,7 +10,7 @@ static GpuContext* gpu_context_create(EpDriverDevice* device, void* native, bool
   GpuContext* context = malloc(sizeof *context);
   if (context == NULL) {
     gpu_backend_release(&fresh);
-    (void)gpu_out_of_memory(error);
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   *context = fresh;
@@ -64,7 +64,7 @@ void* gpu_object_begin(EpDriverDevice* device, bool primary, size_t bytes, GpuSc
                        EpError* error) {
   GpuContext** object = calloc(1, bytes);
   if (object == NULL) {
-    (void)gpu_out_of_memory(error);
+    (void)ep_out_of_memory(error);
     return NULL;
   }
   *object = gpu_context_begin(device, primary, scope, error);

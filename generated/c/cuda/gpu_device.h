@@ -19,7 +19,7 @@
 
 /** Calls the driver on `device`; a failure goes into `error`, with the call's and its own name. */
 #define GPU_CALL(device, error, call, ...) \
-  gpu_check((device)->driver->api.call(__VA_ARGS__), DRIVER_NAME_##call, error)
+  DRIVER_TRY(&(device)->driver->api, error, call, __VA_ARGS__)
 
 /** The same with `context` current; `scope` is a GpuScope. */
 #define GPU_CALL_IN(context, scope, error, call, ...) \
@@ -81,7 +81,6 @@ struct EpDriverDevice {
 
 struct EpDriver {
   DriverApi api;
-  atomic_size_t references;
   size_t device_count;
   EpDriverDevice* devices;
 };
@@ -93,15 +92,6 @@ struct EpDriverStream {
   GpuEvent mark; /**< For others to follow. */
   bool released; /**< Kept only until its work is done. */
 };
-
-/** True for success; else false, after the failure was written to `error`. */
-bool gpu_check(GpuResult result, const char* call, EpError* error);
-/** Writes that the process is short of memory. @return false */
-bool gpu_out_of_memory(EpError* error);
-/** Adds a reference to the driver. */
-void gpu_driver_retain(EpDriver* driver);
-/** Drops one, and with the last one everything. */
-void gpu_driver_drop(EpDriver* driver);
 
 /** Adds a reference. */
 void gpu_context_retain(GpuContext* context);

@@ -67,7 +67,8 @@ bool driver_api_open(DriverApi* api) {
   return driver_library_open(driver_file_names, driver_symbols, api);
 }
 
-const char* driver_result_name(hipError_t result) {
+/* Null for one that is not known here. */
+static const char* driver_result_name(hipError_t result) {
   switch (result) {
     case hipSuccess:
       return "hipSuccess";
@@ -118,7 +119,7 @@ const char* driver_result_name(hipError_t result) {
   }
 }
 
-OrtErrorCode driver_result_status(hipError_t result) {
+static OrtErrorCode driver_result_status(hipError_t result) {
   switch (result) {
     case hipErrorInvalidValue:
       return ORT_INVALID_ARGUMENT;

@@ -86,7 +86,8 @@ bool driver_api_open(DriverApi* api) {
   return driver_library_open(driver_file_names, driver_symbols, api);
 }
 
-const char* driver_result_name(VkResult result) {
+/* Null for one that is not known here. */
+static const char* driver_result_name(VkResult result) {
   switch (result) {
     case VK_SUCCESS:
       return "VK_SUCCESS";
@@ -121,7 +122,7 @@ const char* driver_result_name(VkResult result) {
   }
 }
 
-OrtErrorCode driver_result_status(VkResult result) {
+static OrtErrorCode driver_result_status(VkResult result) {
   switch (result) {
     case VK_ERROR_INVALID_EXTERNAL_HANDLE:
       return ORT_INVALID_ARGUMENT;

@@ -984,12 +984,6 @@ extern const DriverSymbol driver_symbols[];
  *  @return false when there is none on this machine, or one that lacks a call that is needed. */
 bool driver_api_open(DriverApi* api);
 
-/** The driver's name of a result, null for one that is not known here. */
-const char* driver_result_name(VkResult result);
-
-/** The status that a failed call becomes. */
-OrtErrorCode driver_result_status(VkResult result);
-
 struct EpError;
 /** True for success; else false, after the call's and the result's names went into `error`. */
 bool driver_check(VkResult result, const char* call, struct EpError* error);

@@ -14,5 +14,5 @@ const EpOption ep_graphics_options[] = {
     {VULKAN_OPTION_QUEUE_INDEX, EP_OPTION_INDEX, offsetof(EpGraphicsOptions, queue_index)},
     {VULKAN_OPTION_BUFFER_DEVICE_ADDRESS, EP_OPTION_FLAG,
      offsetof(EpGraphicsOptions, buffer_device_address)},
-    {NULL, EP_OPTION_TEXT, 0},
+    {NULL, EP_OPTION_FLAG, 0},
 };

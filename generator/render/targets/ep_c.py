@@ -107,8 +107,11 @@ def _backend(model: Model, env: TargetEnv, backend: Backend, common: list[str]) 
         "backend_sources": sources,
     }
     if spec.library:
-        context["api"] = driver_api(spec)
+        api = context["api"] = driver_api(spec)
+        unused = ("" if api.options else "graphics_options", "" if api.values else "ep_graphics")
         for template in sorted((env.root / "driver_api").glob("*.j2")):
+            if template.name.partition(".")[0] in unused:
+                continue
             sources += [template.stem] if template.stem.endswith(".c") else []
             yield env.output(f"driver_api/{template.name}", f"{folder}/{template.stem}", **context)
     sources.sort()

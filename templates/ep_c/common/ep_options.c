@@ -20,10 +20,6 @@ static bool ep_option_store(const EpOption* option, const char* text, void* valu
   static const uint64_t most[] = {
       [EP_OPTION_HANDLE] = UINTPTR_MAX, [EP_OPTION_INDEX] = UINT32_MAX, [EP_OPTION_FLAG] = 1};
   void* place = (char*)values + option->place;
-  if (option->kind == EP_OPTION_TEXT) {
-    *(const char**)place = text;
-    return true;
-  }
   uint64_t value = 0;
   if (!ep_option_number(option->key, text, most[option->kind], &value, error)) {
     return false;

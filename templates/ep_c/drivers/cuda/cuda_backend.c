@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "gpu_device.h"
-#include "gpu_interop.h"
+#include "graphics_options.h"
 
 void gpu_backend_identify(EpDriverDevice* device) {
   const DriverApi* api = &device->driver->api;
@@ -83,7 +83,7 @@ static bool cuda_wants_cig(EpDriverDevice* device, const OrtApi* api,
                            const OrtGraphicsInteropConfig* config) {
   const char* option = config->additional_options == NULL
                            ? NULL
-                           : api->GetKeyValue(config->additional_options, GPU_OPTION_CIG);
+                           : api->GetKeyValue(config->additional_options, CUDA_OPTION_CIG);
   return config->graphics_api == ORT_GRAPHICS_API_D3D12 && config->command_queue != NULL &&
          (option == NULL || strcmp(option, "0") != 0) && device->driver->api.CtxCreate != NULL &&
          cuda_has(device, CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED);

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "ep_process.h"
 #include "gpu_device.h"
 
 struct GpuRetired {
@@ -131,7 +132,7 @@ static void gpu_reap(void* argument) {
     failed = !done && !ep_driver_device_flush(device, &ignored) &&
              !ep_driver_device_flush(device, &ignored);
   }
-  gpu_driver_drop(driver);
+  ep_process_release(driver);
 }
 
 /* Leaves `object` to the device's thread, which is started if there is none; false if there is no
@@ -140,10 +141,10 @@ static bool gpu_retire_later(GpuContext* context, GpuRelease* release, void* obj
   EpDriverDevice* device = context->device;
   GpuRetired* retired = malloc(sizeof *retired);
   if (retired != NULL && !device->reaping) {
-    gpu_driver_retain(device->driver);
+    ep_process_retain(device->driver);
     device->reaping = ep_thread_start(gpu_reap, device);
     if (!device->reaping) {
-      gpu_driver_drop(device->driver);
+      ep_process_release(device->driver);
     }
   }
   if (retired == NULL || !device->reaping) {
