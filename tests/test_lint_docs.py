@@ -63,6 +63,34 @@ def test_hints_say_what_to_write(findings: list[Finding]) -> None:
     assert hints["::GetEntries"] == "write FxApi::GetEntries"
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("::FxApi::SetLogLevel", None),
+        ("::Ort::Session", None),
+        ("::std::vector", None),
+        ("ID3D12Device::CreateSharedHandle", None),
+        ("::Ort::Detail::Base", None),
+        ("::FxApi::SetLogLevl", "write FxApi::SetLogLevel"),
+        ("::FxNowhere::SetLogLevel", "write FxApi::SetLogLevel"),
+        ("::FxNowhere::Nothing", "name what is meant"),
+    ],
+)
+def test_references_from_the_top_are_resolved_too(
+    text: str, hint: str | None, tmp_path: Path
+) -> None:
+    header = tmp_path / "onnxruntime_c_api.h"
+    common = HEADER.parent.parent / "headers" / "common.h"
+    (tmp_path / "common.h").write_text(common.read_text())
+    fixture = HEADER.read_text().replace('"../headers/common.h"', '"common.h"')
+    header.write_text(fixture.replace("See FxApi::SetLogLevel", f"See {text}", 1))
+    found = lint_docs(read_header(header), header)
+    hints = [f.hint for f in found if f.symbol == text]
+    assert len(hints) == (hint is not None)
+    if hint is not None:
+        assert hints[0].startswith(hint)
+
+
 def test_since_is_held_against_the_spec(tmp_path: Path) -> None:
     """What the header of 1.24 says of slots that came with 1.24, and of one that did not."""
     from header_synth import synthesise

@@ -24,7 +24,9 @@ _PARAM = re.compile(
     r"[\\@]param(?:\s*\[\s*([a-z, ]*?)\s*\])?\s+([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)"
 )
 _GROUP = re.compile(r"[\\@](addtogroup|defgroup|name)\s+(\w+)|[\\@]([{}])")
-_REFERENCE = re.compile(r"(?<![\w:~])([A-Za-z_]\w*)?::([A-Za-z_]\w*)(?!\w*::)")
+_REFERENCE = re.compile(
+    r"(?<![\w:~])(?P<top>::)?(?:(?P<owner>[A-Za-z_]\w*)::|(?(top)|(?!)))(?P<name>[A-Za-z_]\w*)(?!\w*::)"
+)
 _TAG = re.compile(r"(?<![\\<])</?([A-Za-z][\w-]*)(?:\s[^<>\n]*)?/?>")
 _CODE = re.compile(
     r"[\\@]code\b.*?[\\@]endcode\b|[\\@]verbatim\b.*?[\\@]endverbatim\b|```.*?```|~~~.*?~~~"
@@ -32,8 +34,9 @@ _CODE = re.compile(
     re.S,
 )
 _DOCUMENTATION = ("/**", "/*!", "///", "//!")
-_ELSEWHERE = frozenset({"Ort"})
-"""The namespace of the C++ API, which is declared in a header that the C ones do not include."""
+_ELSEWHERE = frozenset({"Ort", "std"})
+"""The namespace of the C++ API, which is declared in a header that the C ones do not include, and
+C++'s own."""
 _TAGS = (
     "a b blockquote body br caption center code dd del details dfn div dl dt em form h1 h2 h3 h4 h5 h6"
     " hr i img input ins kbd li meta multicol ol p pre s samp small span strike strong sub summary sup"
@@ -190,13 +193,13 @@ class _Linter:
 
     def references(self, comment: _Comment) -> None:
         for match in _REFERENCE.finditer(comment.text):
-            owner, name = match[1], match[2]
+            owner, name = match["owner"], match["name"]
             struct = self.abi.structs.get(owner or "")
             if struct is not None and struct.field(name) is None:
                 names = [f.name for f in struct.fields]
                 close = difflib.get_close_matches(name, names, 1, 0.85)
                 self.unresolved(match[0], [f"{owner}::{word}" for word in close], comment, match)
-            elif owner is None and name not in self.globals and name not in _ELSEWHERE:
+            elif match["top"] and (owner or name) not in self.globals | _ELSEWHERE:
                 owners = self.members.get(name, [])
                 self.unresolved(match[0], [f"{o}::{name}" for o in owners], comment, match)
 
