@@ -123,6 +123,26 @@ def test_text_shows_both_sources_with_the_difference_marked(changed: Report) -> 
     assert "include/onnxruntime_c_api.h:" in part
 
 
+@pytest.mark.parametrize(("count", "folded"), [(10, False), (11, True), (504, True)])
+def test_text_says_once_what_is_true_of_many(count: int, folded: bool) -> None:
+    """As after one edit of a macro that declares every slot; each place is still named."""
+    rule = RULES["must-use-changed"]
+    same = [
+        Finding(
+            rule.id, rule.severity, f"Fx.S{at}", "no warning", "must be used", "may be dropped",
+            header_loc=Location("/x/a.h", at + 1), hint="review the callers",
+        )
+        for at in range(count)
+    ]  # fmt: skip
+    other = Finding(rule.id, rule.severity, "Fx.Other", "begins to warn", "b", "a")
+    text = render(Report("check", "a", "b", (*same, other)), "text")
+    assert all(re.search(rf"\bFx\.S{at}$", text, re.M) for at in range(count))
+    assert all(f"/x/a.h:{at + 1}" in text for at in range(count))
+    assert text.count("review the callers") == (3 if folded else count)
+    assert (f"and {count - 3} more, of which the same is true:" in text) == folded
+    assert "begins to warn" in text and f"{count + 1} findings" in text
+
+
 def test_text_ends_with_a_summary(changed: Report) -> None:
     last = render(changed, "text").splitlines()[-1]
     assert last == (
@@ -358,7 +378,8 @@ def test_the_rules_page_is_up_to_date() -> None:
 def test_every_rule_that_is_emitted_is_registered() -> None:
     """Rule ids are plain words in the sources of the checks: none may be unknown, none unused."""
     folder = ROOT / "generator" / "drift"
-    text = "".join((folder / f"{n}.py").read_text() for n in ("compare", "lint_docs"))
+    files = [folder / "lint_docs.py", *sorted((folder / "compare").glob("*.py"))]
+    text = "".join(path.read_text() for path in files)
     written = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|unreadable)"', text))
     for what in re.findall(r'\brule\([^"()]+, "([a-z]+)"\)', text):
         written |= {f"slot-{what}", f"field-{what}"}

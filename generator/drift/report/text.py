@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import click
@@ -29,6 +30,14 @@ _COLORS = {
 }
 
 
+_MANY, _FIRST = 10, 3
+"""If more findings than the one number say the same, only the other number of them is shown in full."""
+
+
+def _said(finding: Finding) -> tuple[str, ...]:
+    return finding.rule, finding.message, finding.expected, finding.actual
+
+
 def render(report: Report, color: bool = False) -> str:
     """The whole report, ending with the summary line."""
     return "".join(f"{line}\n" for line in _Writer(report, color).lines())
@@ -49,9 +58,18 @@ class _Writer:
             title = f"{NAMES[severity]} ({len(group)})"
             yield self.style(title, bold=True, fg=_COLORS[severity])
             yield ""
+            alike = Counter(map(_said, group))
+            shown: Counter[tuple[str, ...]] = Counter()
             for finding in group:
-                yield from self.finding(finding)
-                yield ""
+                said = _said(finding)
+                shown[said] += 1
+                if alike[said] <= _MANY or shown[said] <= _FIRST:
+                    yield from self.finding(finding)
+                    yield ""
+            for said, count in alike.items():
+                if count > _MANY:
+                    yield from self.rest([f for f in group if _said(f) == said][_FIRST:])
+                    yield ""
         for override in report.overrides:
             to = override.severity.value if override.severity else "off"
             yield (
@@ -70,6 +88,17 @@ class _Writer:
         yield self.style(
             summary, bold=True, fg="green" if good else "red" if report.failing else "yellow"
         )
+
+    def rest(self, findings: list[Finding]) -> Iterator[str]:
+        """What is said of each of these was shown above; only where they are is new."""
+        first = findings[0]
+        head = self.style(
+            f"{first.severity.value}[{first.rule}]", fg=_COLORS[first.severity], bold=True
+        )
+        yield f"{head} and {len(findings)} more, of which the same is true:"
+        for finding in findings:
+            place = self.place(finding.header_loc) or self.place(finding.spec_loc)
+            yield f"  {self.style('-->', fg='blue')} {place} {self.style(finding.symbol, bold=True)}"
 
     def finding(self, finding: Finding) -> Iterator[str]:
         head = self.style(
