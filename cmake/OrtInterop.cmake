@@ -57,12 +57,17 @@ function(ort_interop_check_header target)
   get_filename_component(folder "${header}" DIRECTORY)
   file(GLOB headers CONFIGURE_DEPENDS "${folder}/onnxruntime_*.h")
 
+  # A header that is gone changes no dependency that is left: the list of them is one more.
+  set(list "${CMAKE_CURRENT_BINARY_DIR}/${target}-ort-headers.txt")
+  string(REPLACE ";" "\n" lines "${headers}")
+  file(CONFIGURE OUTPUT "${list}" CONTENT "${lines}\n" @ONLY)
+
   set(stamp "${CMAKE_CURRENT_BINARY_DIR}/${target}-ort-header.stamp")
   add_custom_command(
     OUTPUT "${stamp}"
     COMMAND "${ORT_INTEROP_GEN}" check ${options} --format gcc
     COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
-    DEPENDS ${inputs} ${headers}
+    DEPENDS ${inputs} ${headers} "${list}"
     COMMENT "Checking ${header}"
     VERBATIM)
   add_custom_target("${target}-ort-header" DEPENDS "${stamp}")

@@ -177,7 +177,11 @@ def test_the_action_hands_its_inputs_on(action: Action, tmp_path: Path, released
     assert action.run(place, **options, config="my config.toml")[0] == 0
     code, printed, outputs, _ = action.run(place, **options, spec_dir="nowhere; exit 0")
     assert (code, outputs) == (2, {})
-    assert "nowhere; exit 0" in printed
+    title = "::error title=The ONNX Runtime headers could not be checked::"
+    assert f"{title}nowhere; exit 0: error: there is no interop_api.yaml" in printed
+    assert f"{title}Error: Invalid value for '--fail-on'" in action.run(
+        place, **options, fail_on="100%"
+    )[1].replace("100%25", "100%")
 
 
 def test_what_is_installed_has_everything(action: Action, tmp_path: Path) -> None:
@@ -347,6 +351,19 @@ def test_a_header_that_is_included_counts_too(tmp_path: Path, released: Path, to
     done = project.build()
     assert done.returncode != 0
     assert "onnxruntime_error_code.h" in done.stdout
+
+
+def test_a_header_that_is_gone_is_noticed(tmp_path: Path, released: Path, tool: str) -> None:
+    project = Project(tmp_path, released, "HEADER ort")
+    assert project.configure(tool).returncode == 0
+    assert project.build().returncode == 0
+    (tmp_path / "ort" / "onnxruntime_error_code.h").unlink()
+    done = project.build()
+    assert done.returncode != 0
+    assert re.search(
+        r"onnxruntime_c_api\.h:\d+: error: 'onnxruntime_error_code\.h' is included", done.stdout
+    )
+    assert project.build().returncode != 0
 
 
 def test_the_build_fails_on_what_it_is_told(tmp_path: Path, released: Path, tool: str) -> None:
