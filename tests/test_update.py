@@ -488,6 +488,32 @@ def test_every_kind_of_new_element(tmp_path: Path) -> None:
     assert {"Hidden", "Call", "Number", "Export"} <= {*abi.opaque, *abi.typedefs, *abi.functions}
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_line_ends_and_a_mark_in_front_are_kept(
+    mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a checkout on Windows has the spec."""
+    spec, header = tmp_path / "spec", tmp_path / "onnxruntime_c_api.h"
+    (spec / "facts").mkdir(parents=True)
+    file = spec / "interop_api.yaml"
+    before = (mark + ENUM).replace("\n", "\r\n").encode()
+    file.write_bytes(before)
+    header.write_text(
+        "#define ORT_API_VERSION 24\n#define ORT_API_CALL\n"
+        "typedef enum E { ORT_A, ORT_B, ORT_C, ORT_D } E;\n"
+    )
+    arguments = ["update", "--header", str(header), "--spec-dir", str(spec)]
+    assert main(arguments) == 1
+    assert "+      - {name: ORT_D, value: 3" in capsys.readouterr().out
+    assert file.read_bytes() == before
+    assert main([*arguments, "--write"]) == 0
+    after = file.read_bytes()
+    assert after.count(b"\n") == after.count(b"\r\n") > before.count(b"\n")
+    lines = after.splitlines(keepends=True)
+    assert [line for line in before.splitlines(keepends=True) if line not in lines] == []
+    assert main([*arguments, "--write"]) == 0 and file.read_bytes() == after
+
+
 def test_what_cannot_be_read_is_not_written(tmp_path: Path) -> None:
     spec, header = tmp_path / "spec", tmp_path / "onnxruntime_c_api.h"
     spec.mkdir()
@@ -553,6 +579,14 @@ def test_cli_errors_are_one_line_with_a_hint(
     assert "give a path" in capsys.readouterr().err
     assert main(["record", "--header", str(tmp_path / "none.h")]) == 2
     assert "does not exist" in capsys.readouterr().err
+    assert main(["update", "--header", "1.30", "--spec-dir", str(tmp_path)]) == 2
+    assert "recorded" in capsys.readouterr().err
+    facts = str(SPEC / "facts" / "ort-1.30.0.json")
+    assert main(["update", "--header", facts, "--spec-dir", str(tmp_path)]) == 2
+    assert f"{tmp_path}: error: there is no interop_api.yaml in" in capsys.readouterr().err
+    (tmp_path / "interop_api.yaml").write_bytes(b"a: b\n# \xe9\n")
+    assert main(["update", "--header", facts, "--spec-dir", str(tmp_path)]) == 2
+    assert "interop_api.yaml:2: error: the file is not UTF-8" in capsys.readouterr().err
 
 
 def test_record_is_read_back_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,12 +23,6 @@ _M = TypeVar("_M", bound=BaseModel)
 
 def spec_files(spec_dir: Path) -> list[Path]:
     """The YAML files of a spec folder: the curated one first, then the rest, then the backends."""
-    top = sorted(spec_dir.glob("*.yaml"), key=lambda p: (p.name != MAIN_FILE, p.name))
-    return [*top, *sorted((spec_dir / "backends").glob("*.yaml"))]
-
-
-def load_spec(spec_dir: Path) -> Model:
-    """Read and check a whole spec folder; raise :class:`SpecErrors` with everything that is wrong."""
     if not (spec_dir / MAIN_FILE).is_file():
         problem = Problem(
             Location(str(spec_dir)),
@@ -36,6 +30,12 @@ def load_spec(spec_dir: Path) -> Model:
             "name the spec's folder with --spec-dir",
         )
         raise SpecErrors([problem])
+    top = sorted(spec_dir.glob("*.yaml"), key=lambda p: (p.name != MAIN_FILE, p.name))
+    return [*top, *sorted((spec_dir / "backends").glob("*.yaml"))]
+
+
+def load_spec(spec_dir: Path) -> Model:
+    """Read and check a whole spec folder; raise :class:`SpecErrors` with everything that is wrong."""
     documents: list[Document] = []
     problems: list[Problem] = []
     for path in spec_files(spec_dir):

@@ -72,6 +72,11 @@ class Document:
 def read_yaml(path: Path, shown: str | None = None) -> Document:
     """Read one file; raise :class:`SpecErrors` when it is not a readable YAML mapping."""
     name = shown or str(path)
+    return parse_yaml(read_source(path, name).removeprefix("\ufeff"), name)
+
+
+def read_source(path: Path, name: str) -> str:
+    """A file's text as it is, mark and line ends included; raise :class:`SpecErrors` without any."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -89,13 +94,12 @@ def read_yaml(path: Path, shown: str | None = None) -> Document:
             ]
         )
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SpecErrors(
             [Problem(Location(name, line), "the file is not UTF-8", "save it as UTF-8")]
         ) from None
-    return parse_yaml(text, name)
 
 
 def parse_yaml(text: str, name: str) -> Document:

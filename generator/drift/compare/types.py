@@ -32,7 +32,7 @@ def compare_types(ctx: Context) -> None:
         _element(ctx, name, element, other)
     if not ctx.spec.partial:
         for name, element in new.items():
-            if name not in old:
+            if name not in old and name not in ctx.unread_owners:
                 ctx.add(
                     "type-added",
                     name,

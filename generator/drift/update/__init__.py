@@ -23,6 +23,7 @@ from ...spec.facts import merge
 from ...spec.load import load_texts, spec_files
 from ...spec.model import Model
 from ...spec.problems import Problem, SpecErrors
+from ...spec.yamlfile import read_source
 from ..compare import compare
 from ..finding import Finding, Severity
 from .elements import write_new_elements
@@ -59,7 +60,8 @@ def update_spec(
     :class:`SpecErrors` for a header older than the spec, and for a spec that is at fault before.
     """
     paths = {str(p): p for p in spec_files(spec_dir)}
-    originals = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+    files = {name: read_source(path, name) for name, path in paths.items()}
+    originals = {name: _plain(text) for name, text in files.items()}
     model = load_texts(originals)
     if header.api_version < model.newest:
         version = header.macros.get("ORT_API_VERSION")
@@ -100,11 +102,26 @@ def update_spec(
     ]
     return Update(
         header.api_version,
-        {paths[name]: text for name, text in texts.items() if text != originals[name]},
-        {paths[name]: text for name, text in originals.items()},
+        {
+            paths[name]: _like(files[name], text)
+            for name, text in texts.items()
+            if text != originals[name]
+        },
+        {paths[name]: text for name, text in files.items()},
         work.changes,
         decide,
     )
+
+
+def _plain(text: str) -> str:
+    """A file's text with LF at line ends and without a mark in front."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def _like(file: str, text: str) -> str:
+    """Text with the line ends of a file, and with its mark."""
+    mark = "\ufeff" if file.startswith("\ufeff") else ""
+    return mark + (text.replace("\n", "\r\n") if "\r\n" in file else text)
 
 
 def _for_people(finding: Finding, work: Work) -> Finding:
