@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -104,3 +105,21 @@ def test_makefile_without_generated_header_fails(
 def test_driver_share(tree: Tree) -> None:
     """A driver is less than a quarter of its EP: what backends share is not repeated in them."""
     assert driver_share(tree.host, "host*") < 0.25
+
+
+def test_headers_include_in_one_direction(tree: Tree) -> None:
+    """No header of an EP comes back to itself through what it includes."""
+    for folder in sorted((tree.root / "c").iterdir()):
+        headers = {
+            h.name: h for h in [*(tree.root / "c" / "common").glob("*.h"), *folder.glob("*.h")]
+        }
+        includes = {
+            name: set(re.findall(r'^#include "(\w+\.h)"', header.read_text(), re.MULTILINE))
+            for name, header in headers.items()
+        }
+        done: set[str] = set()
+        while ready := {
+            n for n in includes if n not in done and includes[n] & headers.keys() <= done
+        }:
+            done |= ready
+        assert done == headers.keys(), (folder.name, sorted(headers.keys() - done))
