@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ort_interop_gen.cli.main import main
 from ort_interop_gen.drift.finding import Finding, Severity
 from ort_interop_gen.drift.lint_docs import lint_docs
 from ort_interop_gen.drift.rules import RULES
@@ -89,6 +91,48 @@ def test_references_from_the_top_are_resolved_too(
     assert len(hints) == (hint is not None)
     if hint is not None:
         assert hints[0].startswith(hint)
+
+
+def test_what_is_configured_for_drift_lets_no_fault_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ort-interop-gen.toml").write_text('fail-on = "contract"\n')
+    monkeypatch.chdir(tmp_path)
+    command = ["lint-docs", "--header", str(HEADER), "--format", "gcc"]
+    assert main(command) == 1
+    assert ": error: " in capsys.readouterr().out
+    assert main([*command, "--fail-on", "contract"]) == 0
+    assert ": error: " not in capsys.readouterr().out
+
+
+def test_one_baseline_serves_check_and_lint_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from header_synth import synthesise
+
+    header = synthesise(load_spec(ROOT / "spec").at(29), tmp_path / "include")
+    text = header.read_text()
+    at = text.index("struct OrtInteropApi {")
+    header.write_text(text[:at] + "/** See ::Nowhere. */\n" + text[at:] + "#define ORT_NEW 1\n")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ort-interop-gen.toml").write_text('baseline = "known.json"\n')
+    where = ["--header", str(header)]
+    write = ["--write-baseline", "known.json", "--reason", "known"]
+    assert main(["lint-docs", *where, *write]) == 0
+    assert main(["check", *where, *write]) == 0
+    assert main(["lint-docs", *where, *write]) == 0
+    accepted = json.loads((tmp_path / "known.json").read_text())["accepted"]
+    rules = [(e["rule"], e["symbol"]) for e in accepted]
+    assert {("doc-reference", "::Nowhere"), ("macro-added", "ORT_NEW")} <= set(rules)
+    assert len(set(rules)) == len(rules) == 3, rules
+    capsys.readouterr()
+    for command in (["check"], ["lint-docs"], ["check", "--docs"]):
+        assert main([*command, *where]) == 0
+        assert "matches nothing any more" not in capsys.readouterr().out
+    header.write_text(text)
+    for command, stale in ((["check"], 1), (["lint-docs"], 1), (["check", "--docs"], 2)):
+        assert main([*command, *where]) == 0
+        assert capsys.readouterr().out.count("matches nothing any more") == stale
 
 
 def test_since_is_held_against_the_spec(tmp_path: Path) -> None:

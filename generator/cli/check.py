@@ -55,4 +55,5 @@ def command(
 
         findings += lint_docs(result.headers[0], found.path, include_dirs, model)
     expected = f"the spec of 1.{result.compared_with}"
-    return finish(wanted, "check", expected, f"{result.header} (1.{result.release})", findings)
+    actual = f"{result.header} (1.{result.release})"
+    return finish(wanted, "check", expected, actual, findings, docs=docs)

@@ -46,4 +46,4 @@ def command(
         raise SpecErrors([Problem(error.loc, error.message, error.hint)]) from None
     findings = lint_docs(result, found.path, include_dirs, model)
     label = f"{result.files[0]} (1.{result.abi.api_version})"
-    return finish(wanted, "lint-docs", label, label, findings)
+    return finish(wanted, "lint-docs", label, label, findings, drift=False, docs=True)

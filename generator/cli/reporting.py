@@ -105,8 +105,15 @@ def finish(
     actual: str,
     findings: Iterable[Finding],
     notes: tuple[str, ...] = (),
+    *,
+    drift: bool = True,
+    docs: bool = False,
 ) -> int:
-    """Apply configuration and baseline, write and print the reports, and return the exit code."""
+    """Apply configuration and baseline, write and print the reports, and return the exit code.
+
+    ``drift`` and ``docs`` say what was looked for: the baseline's entries of the other kind are not
+    what this run can call outdated.
+    """
     from ..drift.config import (
         Config,
         baseline_text,
@@ -131,12 +138,15 @@ def finish(
                 "--write-baseline makes no report: leave --output and --format out"
             )
         kept = load_baseline(wanted.write_baseline) if wanted.write_baseline.exists() else []
-        write_text(wanted.write_baseline, baseline_text(findings, reason, kept))
+        others = [e for e in kept if not (docs if e.documentation else drift)]
+        write_text(wanted.write_baseline, baseline_text(findings, reason, kept, others))
         count = len(load_baseline(wanted.write_baseline))
         click.echo(f"{wanted.write_baseline}: {count} finding{'' if count == 1 else 's'} accepted")
         return 0
     if baseline is not None:
-        entries = load_baseline(baseline)
+        entries = [e for e in load_baseline(baseline) if (docs if e.documentation else drift)]
+    # What is configured is meant for drift: it would let every fault of documentation pass.
+    configured = None if command == "lint-docs" else config.fail_on
     settled = settle(findings, config, entries, str(baseline or ""))
     report = Report(
         command,
@@ -147,7 +157,7 @@ def finish(
         settled.overrides,
         settled.stale,
         notes,
-        wanted.fail_on or config.fail_on or "any",
+        wanted.fail_on or configured or "any",
     )
     for target, name in targets:
         write_text(target, render(report, name))

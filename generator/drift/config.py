@@ -58,6 +58,14 @@ class Entry:
     rule: str
     symbol: str
     reason: str
+    expected: str = ""
+    actual: str = ""
+
+    @property
+    def documentation(self) -> bool:
+        """Whether ``lint-docs`` finds it, and not a comparison."""
+        rule = RULES.get(self.rule)
+        return rule is not None and rule.severity is Severity.DOCUMENTATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +148,25 @@ def load_baseline(path: Path) -> list[Entry]:
                 )
             ]
         )
-    return [Entry(*(e[k] for k in keys)) for e in entries]
+    sides = ("expected", "actual")
+    return [Entry(*(e[k] for k in keys), *(str(e.get(k, "")) for k in sides)) for e in entries]
 
 
-def baseline_text(findings: Iterable[Finding], reason: str, kept: Iterable[Entry] = ()) -> str:
-    """A baseline that accepts some findings for a reason; entries kept from before keep theirs."""
+def baseline_text(
+    findings: Iterable[Finding],
+    reason: str,
+    kept: Iterable[Entry] = (),
+    others: Iterable[Entry] = (),
+) -> str:
+    """A baseline that accepts some findings for a reason; those that were ``kept`` before keep theirs.
+
+    ``others`` are entries that these findings say nothing about: they stay.
+    """
     import json
 
     known = {entry.fingerprint: entry for entry in kept}
-    entries = []
+    order = ("fingerprint", "rule", "symbol", "expected", "actual", "reason")
+    entries = [{key: getattr(entry, key) for key in order} for entry in others]
     for finding in ordered(findings):
         mark = fingerprint(finding)
         entry = {
