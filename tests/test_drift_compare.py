@@ -292,6 +292,21 @@ def test_a_renamed_opaque_type_is_one_finding(base: Abi, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("name", "rules"),
+    [("FxSpareV2", {"type-renamed"}), ("FxOther", {"type-removed", "type-added"})],
+)
+def test_an_opaque_type_that_nothing_mentions_is_known_by_its_name(
+    name: str, rules: set[str], tmp_path: Path
+) -> None:
+    first = "ORT_RUNTIME_CLASS(FxSession);"
+    (old_folder := tmp_path / "old").mkdir()
+    (new_folder := tmp_path / "new").mkdir()
+    old, _ = read(old_folder, BASE.replace(first, f"{first}\nORT_RUNTIME_CLASS(FxSpare);"))
+    new, _ = read(new_folder, BASE.replace(first, f"{first}\nORT_RUNTIME_CLASS({name});"))
+    assert {f.rule for f in compare(old, new)} == rules
+
+
+@pytest.mark.parametrize(
     ("old", "new", "symbols"),
     [
         ("struct FxHolder {\n", "struct FxHolder {{\n", {"FxHolder"}),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mutation.source import own_macros_removed, rendered_text
 from ort_interop_gen.cli.main import main
 from ort_interop_gen.drift.finding import Finding, Severity
 from ort_interop_gen.drift.lint_docs import lint_docs
@@ -55,6 +56,25 @@ def test_each_fault_is_found_in_its_line(findings: list[Finding]) -> None:
 def test_every_documentation_rule_is_shown_by_the_fixture() -> None:
     rules = {r.id for r in RULES.values() if r.severity is Severity.DOCUMENTATION}
     assert {rule for rule, *_ in FOUND} == rules
+
+
+@pytest.mark.parametrize(
+    ("struct", "slot"),
+    [
+        ("OrtInteropApi", "CreateExternalResourceImporterForDevice"),
+        ("OrtExternalMemoryHandle", "Release"),
+    ],
+)
+def test_a_first_slot_is_asked_for_its_release_too(struct: str, slot: str, tmp_path: Path) -> None:
+    """The spec knows what came with it, or the comment of the struct names the release."""
+    model = load_spec(ROOT / "spec")
+    text = own_macros_removed(rendered_text(model, model.newest))
+    end = text.index(f"{slot})(", text.index(f"struct {struct} {{"))
+    since = text.rindex("\\since Version", 0, end)
+    header = tmp_path / "onnxruntime_c_api.h"
+    header.write_text(text[:since] + text[since:].replace("\\since Version", "Was there", 1))
+    found = lint_docs(read_header(header), header, (), model)
+    assert [(f.rule, f.symbol) for f in found] == [("doc-since-missing", f"{struct}.{slot}")]
 
 
 def test_hints_say_what_to_write(findings: list[Finding]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..header.reader import HeaderResult
 from ..header.sources import Source, SourceSet
-from ..spec.abi import NOWHERE, Abi, Doc, Function, Location, Param, Struct
+from ..spec.abi import NOWHERE, Abi, Doc, Field, Function, Location, Param, Struct
 from ..spec.cache import Releases
 from ..spec.ctype import Named, Pointer, declare
 from .finding import Finding, Severity
@@ -352,19 +352,27 @@ class _Linter:
                     f"1.{slot.doc.since}",
                     spec_loc=spec.loc if spec else NOWHERE,
                 )
-        # The oldest slots never had one: only those after the first that has one are asked for it.
-        if stated:
-            begun = False
-            for slot in slots:
-                assert slot.doc is not None
-                begun = begun or slot.doc.since is not None
-                if begun and slot.doc.since is None:
-                    self.add(
-                        "doc-since-missing",
-                        f"{struct.name}.{slot.name}",
-                        "the comment does not say since which release the slot exists",
-                        Location(slot.loc.file, self.place(slot.doc, slot.loc).line),
-                    )
+        # The oldest slots never had one: only those are asked for it that came with the first that
+        # has one, or after it.
+        begun = struct.doc is not None and struct.doc.since is not None
+        first = stated[0] if stated else None
+        for slot in slots:
+            assert slot.doc is not None
+            begun = begun or slot.doc.since is not None or self.came_with(known, slot, first)
+            if begun and slot.doc.since is None:
+                self.add(
+                    "doc-since-missing",
+                    f"{struct.name}.{slot.name}",
+                    "the comment does not say since which release the slot exists",
+                    Location(slot.loc.file, self.place(slot.doc, slot.loc).line),
+                )
+
+    @staticmethod
+    def came_with(known: Struct | None, slot: Field, other: Field | None) -> bool:
+        """Whether the spec has two slots of a table since the same release."""
+        here = known.field(slot.name) if known else None
+        there = known.field(other.name) if known and other else None
+        return here is not None and there is not None and here.since == there.since
 
     def since_place(self, doc: Doc, loc: Location) -> Location:
         comment = self.place(doc, loc)

@@ -404,7 +404,7 @@ _DOCUMENTATION: tuple[tuple[str, str, str, str], ...] = (
     (
         "doc-since-missing",
         "No \\since",
-        "The comment of a slot does not say which release it came in, though the slots around it do.",
+        "The comment of a slot does not say which release it came in, though its table or others of it do.",
         _REPORT,
     ),
     (

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import SequenceMatcher
 
 from ...spec.abi import Abi, Enum, Function, Struct, Typedef
 from ...spec.ctype import names_in
 from .context import Context, Type, types_of
 from .spelling import renamed_in
 from .types import kind_of
+
+_SIMILAR = 0.75
+"""How alike the names of two types that nothing mentions must be to count as renamed."""
 
 
 def find_renames(ctx: Context) -> dict[str, str]:
@@ -52,15 +56,26 @@ def _same_content(ctx: Context, old: Type, new: Type) -> bool:
     if isinstance(old, Typedef) and isinstance(new, Typedef):
         same = ctx.same_type(old.type, renamed_in(new.type, names))
         return same and _same_users(ctx, old.name, new.name)
-    return _same_users(ctx, old.name, new.name, some=True)
+    # What nobody mentions has but its name to be known by.
+    return _same_users(ctx, old.name, new.name) and (
+        _is_used(ctx, old.name) or SequenceMatcher(None, old.name, new.name).ratio() >= _SIMILAR
+    )
 
 
-def _same_users(ctx: Context, old: str, new: str, *, some: bool = False) -> bool:
-    """Whether the same signatures and fields mention two types; ``some``: at least one does."""
+def _same_users(ctx: Context, old: str, new: str) -> bool:
+    """Whether the same signatures and fields mention two types."""
+    before, after = _users_of_both(ctx)
+    return before.get(old) == after.get(new)
+
+
+def _is_used(ctx: Context, old: str) -> bool:
+    return old in _users_of_both(ctx)[0]
+
+
+def _users_of_both(ctx: Context) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
     if ctx.users is None:
         ctx.users = _users(ctx.spec), _users(ctx.header)
-    before, after = (users.get(n) for users, n in zip(ctx.users, (old, new), strict=True))
-    return before == after and (before is not None or not some)
+    return ctx.users
 
 
 def _users(abi: Abi) -> dict[str, frozenset[str]]:
