@@ -341,6 +341,22 @@ def test_a_platform_macro_has_its_line(base: Abi, tmp_path: Path) -> None:
     assert line.strip() == "#define ORTCHAR_T int"
 
 
+@pytest.mark.parametrize(
+    ("new", "where"),
+    [
+        ("unsigned long size_bytes", " on Windows"),
+        ("uint32_t size_bytes", ""),
+        ("uint16_t size_bytes", ""),
+    ],
+)
+def test_a_width_that_differs_on_one_platform_says_on_which(
+    new: str, where: str, base: Abi, tmp_path: Path
+) -> None:
+    (finding,) = after(tmp_path, base, ("size_t size_bytes", new))
+    assert finding.rule == "field-type"
+    assert finding.message.startswith(f"the width differs{where}: ")
+
+
 def test_fields_are_not_called(base: Abi, tmp_path: Path) -> None:
     text = BASE.replace("  uint8_t last;\n", "  union { uint8_t last; int8_t other; };\n")
     abi, _ = read(tmp_path, text)

@@ -101,7 +101,8 @@ def type_change(old: CType, new: CType) -> str:
     ):
         a, b = FIXED[old.name], FIXED[new.name]
         if (a.lp64, a.llp64) != (b.lp64, b.llp64):
-            return "the width differs: callers pass and read the wrong number of bytes"
+            where = " on Windows" if a.lp64 == b.lp64 else " on Linux" if a.llp64 == b.llp64 else ""
+            return f"the width differs{where}: callers pass and read the wrong number of bytes"
         if a.signed != b.signed:
             return "the signedness differs: large values change their meaning"
     return "callers pass or read another type"
