@@ -53,7 +53,7 @@ static struct {
   IDXGIAdapter adapter;
   atomic_long references; /* Of the device and the context together. */
   EpMutex mutex;
-  EpCondition changed;
+  bool working;
   MockTask* first;
   MockTask** last;
 } mock;
@@ -153,13 +153,11 @@ static void mock_run(MockTask* task) {
   free(task);
 }
 
+/* The immediate context; it is there while it has tasks. */
 static void mock_work(void* argument) {
   (void)argument;
-  for (;;) {
-    ep_mutex_lock(&mock.mutex);
-    while (mock.first == NULL) {
-      ep_condition_wait(&mock.changed, &mock.mutex);
-    }
+  ep_mutex_lock(&mock.mutex);
+  while (mock.first != NULL) {
     MockTask* task = mock.first;
     mock.first = task->next;
     if (mock.first == NULL) {
@@ -167,7 +165,10 @@ static void mock_work(void* argument) {
     }
     ep_mutex_unlock(&mock.mutex);
     mock_run(task);
+    ep_mutex_lock(&mock.mutex);
   }
+  mock.working = false;
+  ep_mutex_unlock(&mock.mutex);
 }
 
 static void mock_push(MockTask task) {
@@ -176,7 +177,9 @@ static void mock_push(MockTask task) {
   ep_mutex_lock(&mock.mutex);
   *mock.last = copy;
   mock.last = &copy->next;
-  ep_condition_broadcast(&mock.changed);
+  if (!mock.working) {
+    mock.working = ep_thread_start(mock_work, NULL);
+  }
   ep_mutex_unlock(&mock.mutex);
 }
 
@@ -437,9 +440,7 @@ MOCK_EXPORT HRESULT WINAPI D3D11CreateDevice(IDXGIAdapter* adapter, D3D_DRIVER_T
   mock.adapter.lpVtbl = (IDXGIAdapterVtbl*)(uintptr_t)&adapter_methods;
   if (mock.last == NULL) {
     ep_mutex_init(&mock.mutex);
-    ep_condition_init(&mock.changed);
     mock.last = &mock.first;
-    (void)ep_thread_start(mock_work, NULL);
   }
   mock_object_add("device", &mock, sizeof mock);
   atomic_fetch_add(&mock.references, 2);

@@ -14,6 +14,7 @@
 #include <wchar.h>
 #include <windows.h>
 
+#include "../../templates/scaffold/tests/wine_exit.h"
 #include "ort_interop_abi.h"
 
 #define SIZE 65536
@@ -283,6 +284,72 @@ static void frames(OrtSession* session, const Frame* frame, Imports* imports) {
   api->ReleaseRunOptions(options);
 }
 
+/* A copy to the host that waits for the fence, on a thread of its own. */
+typedef struct ReadBack {
+  OrtEnv* env;
+  const Imports* imports;
+  OrtValue* target;
+  uint64_t value;
+} ReadBack;
+
+static DWORD WINAPI read_back(void* argument) {
+  const ReadBack* work = argument;
+  const Imports* imports = work->imports;
+  const OrtValue* from[] = {imports->y};
+  OrtValue* to[] = {work->target};
+  OK(interop->WaitSemaphore(imports->importer, imports->fence, imports->stream, work->value));
+  OK(api->CopyTensors(work->env, from, to, imports->stream, 1));
+  OK(interop->SignalSemaphore(imports->importer, imports->fence, imports->stream, work->value + 1));
+  return 0;
+}
+
+static DWORD WINAPI import_again(void* argument) {
+  const Frame* frame = ((void**)argument)[0];
+  const Imports* imports = ((void**)argument)[1];
+  OrtExternalMemoryHandle* memory = import_memory(
+      imports->importer, ORT_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE, frame->resource, 0);
+  interop->ReleaseExternalMemoryHandle(memory);
+  return 0;
+}
+
+static HANDLE start(DWORD(WINAPI* work)(void*), void* argument) {
+  HANDLE thread = CreateThread(NULL, 0, work, argument, 0, NULL);
+  CHECK(thread != NULL);
+  return thread;
+}
+
+static void join(HANDLE thread) {
+  CHECK(WaitForSingleObject(thread, 5000) == WAIT_OBJECT_0);
+  (void)CloseHandle(thread);
+}
+
+/* While a copy to the host waits, other calls on the device go on. */
+static void copy_to_host(OrtEnv* env, Frame* frame, Imports* imports) {
+  static float target[FLOATS];
+  const int64_t shape[] = {FLOATS};
+  OrtMemoryInfo* info = NULL;
+  OrtValue* host = NULL;
+  OK(api->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &info));
+  OK(api->CreateTensorWithDataAsOrtValue(info, target, sizeof target, shape, 1,
+                                         ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, &host));
+  api->ReleaseMemoryInfo(info);
+  uint64_t before = atomic_load(frame->fence_value);
+  ReadBack work = {.env = env, .imports = imports, .target = host, .value = before + 1};
+  void* again[] = {frame, imports};
+  HANDLE reader = start(read_back, &work);
+  Sleep(20);
+  join(start(import_again, again));
+  CHECK(target[1] == 0.0f && atomic_load(frame->fence_value) == before);
+  atomic_store(frame->fence_value, before + 1);
+  join(reader);
+  for (int i = 0; i < 5000 && atomic_load(frame->fence_value) != before + 2; ++i) {
+    Sleep(1);
+  }
+  CHECK(atomic_load(frame->fence_value) == before + 2);
+  CHECK(memcmp(target, (const char*)frame->heap_data + OFFSET, BYTES) == 0);
+  api->ReleaseValue(host);
+}
+
 static void init_graphics(const OrtEpDevice* device) {
   static char queue; /* Stands for an ID3D12CommandQueue. */
   if (minor >= 25) {
@@ -319,6 +386,7 @@ int wmain(int argc, wchar_t** argv) {
   OrtSession* session = open_session(env, device, argv[6]);
   Imports imports = import_frame(device, &frame);
   frames(session, &frame, &imports);
+  copy_to_host(env, &frame, &imports);
   api->ReleaseSession(session);
   release_imports(&imports);
   if (minor >= 25) {
@@ -345,6 +413,7 @@ int wmain(int argc, wchar_t** argv) {
   mock.close(frame.resource);
   mock.close(frame.heap);
   mock.close(frame.fence);
+  CHECK(wine_exit_wait());
   puts("passed 20 frames");
   return 0;
 }

@@ -11,6 +11,7 @@
 #include <wchar.h>
 #include <windows.h>
 
+#include "../../templates/scaffold/tests/wine_exit.h"
 #include "ort_interop_abi.h"
 
 #define SIZE 8192
@@ -161,6 +162,7 @@ int wmain(int argc, wchar_t** argv) {
   interop->ReleaseExternalResourceImporter(importer);
   OK(api->UnregisterExecutionProviderLibrary(env, "host_interop"));
   api->ReleaseEnv(env);
+  CHECK(wine_exit_wait());
   puts("passed");
   return 0;
 }

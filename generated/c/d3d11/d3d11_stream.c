@@ -2,7 +2,7 @@
  * Streams, copies, events and fences, on the immediate context.
  *
  * A copy to host memory waits for the device, and so for what the stream waits for: Direct3D 11 has no
- * copy to memory that it does not own.
+ * copy to memory that it does not own. Other threads work with the device meanwhile.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -131,13 +131,14 @@ static bool d3d11_enqueue_copy(EpDriverDevice* device, EpCopyKind kind, void* de
   return true;
 }
 
-/* Reads through a buffer that the host can map. Called with the mutex held. */
-static bool d3d11_read(EpDriverDevice* device, void* destination, const void* source, size_t bytes,
-                       EpError* error) {
+/* Enqueues a copy to a new buffer that the host can map, which is there when the device's fence has
+ * `value`. Null with `error` written. Called with the mutex held. */
+static ID3D11Buffer* d3d11_stage(EpDriverDevice* device, const void* source, size_t bytes,
+                                 uint64_t* value, EpError* error) {
   D3D11_BOX from;
   ID3D11Buffer* origin = d3d11_locate(device, source, bytes, &from, error);
   if (origin == NULL) {
-    return false;
+    return NULL;
   }
   D3D11_BUFFER_DESC desc = {.ByteWidth = (UINT)bytes,
                             .Usage = D3D11_USAGE_STAGING,
@@ -145,19 +146,51 @@ static bool d3d11_read(EpDriverDevice* device, void* destination, const void* so
   ID3D11Buffer* staging = NULL;
   HRESULT result = ID3D11Device5_CreateBuffer(device->device, &desc, NULL, &staging);
   if (FAILED(result)) {
-    return d3d11_failed(error, "ID3D11Device::CreateBuffer", result);
+    (void)d3d11_failed(error, "ID3D11Device::CreateBuffer", result);
+    return NULL;
   }
-  ID3D11Resource* resource = (ID3D11Resource*)staging;
-  ID3D11DeviceContext4_CopySubresourceRegion(device->context, resource, 0, 0, 0, 0,
+  ID3D11DeviceContext4_CopySubresourceRegion(device->context, (ID3D11Resource*)staging, 0, 0, 0, 0,
                                              (ID3D11Resource*)origin, 0, &from);
+  if (!d3d11_mark(device, value, error)) {
+    (void)ID3D11Buffer_Release(staging);
+    return NULL;
+  }
+  return staging;
+}
+
+/* Reads what d3d11_stage() copied. Called with the mutex held. */
+static bool d3d11_unload(EpDriverDevice* device, ID3D11Buffer* staging, void* destination,
+                         size_t bytes, EpError* error) {
+  ID3D11Resource* resource = (ID3D11Resource*)staging;
   D3D11_MAPPED_SUBRESOURCE mapped;
-  result = ID3D11DeviceContext4_Map(device->context, resource, 0, D3D11_MAP_READ, 0, &mapped);
-  if (SUCCEEDED(result)) {
-    memcpy(destination, mapped.pData, bytes);
-    ID3D11DeviceContext4_Unmap(device->context, resource, 0);
+  HRESULT result =
+      ID3D11DeviceContext4_Map(device->context, resource, 0, D3D11_MAP_READ, 0, &mapped);
+  if (FAILED(result)) {
+    return d3d11_failed(error, "ID3D11DeviceContext::Map", result);
+  }
+  memcpy(destination, mapped.pData, bytes);
+  ID3D11DeviceContext4_Unmap(device->context, resource, 0);
+  return true;
+}
+
+/* Copies to the host; blocks, but no other call on the device meanwhile. */
+static bool d3d11_read(EpDriverDevice* device, void* destination, const void* source, size_t bytes,
+                       EpError* error) {
+  uint64_t value = 0;
+  ep_mutex_lock(&device->mutex);
+  ID3D11Buffer* staging = d3d11_stage(device, source, bytes, &value, error);
+  ep_mutex_unlock(&device->mutex);
+  if (staging == NULL) {
+    return false;
+  }
+  bool good = d3d11_wait(device, value, error);
+  if (good) {
+    ep_mutex_lock(&device->mutex);
+    good = d3d11_unload(device, staging, destination, bytes, error);
+    ep_mutex_unlock(&device->mutex);
   }
   (void)ID3D11Buffer_Release(staging);
-  return SUCCEEDED(result) || d3d11_failed(error, "ID3D11DeviceContext::Map", result);
+  return good;
 }
 
 bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind kind,
@@ -169,14 +202,15 @@ bool ep_driver_copy(EpDriverDevice* device, EpDriverStream* stream, EpCopyKind k
   if (destination == source) {
     return true;
   }
+  if (kind == EP_COPY_DEVICE_TO_HOST) {
+    return d3d11_read(device, destination, source, bytes, error);
+  }
   uint64_t value = 0;
   ep_mutex_lock(&device->mutex);
-  bool read = kind == EP_COPY_DEVICE_TO_HOST;
-  bool good = read ? d3d11_read(device, destination, source, bytes, error)
-                   : d3d11_enqueue_copy(device, kind, destination, source, bytes, error) &&
-                         d3d11_mark(device, &value, error);
+  bool good = d3d11_enqueue_copy(device, kind, destination, source, bytes, error) &&
+              d3d11_mark(device, &value, error);
   ep_mutex_unlock(&device->mutex);
-  return good && (read || stream != NULL || d3d11_wait(device, value, error));
+  return good && (stream != NULL || d3d11_wait(device, value, error));
 }
 
 bool ep_driver_event_create(EpDriverDevice* device, EpDriverEvent** event, EpError* error) {
