@@ -334,6 +334,21 @@ def test_what_an_unreadable_part_takes_with_it_is_not_gone(
     assert not any("ort_mark" in f.actual for f in findings), "that is no text of the header"
 
 
+def test_a_type_that_is_gone_is_named_beside_the_slot_that_it_made_unreadable(
+    base: Abi, tmp_path: Path
+) -> None:
+    edits = [("typedef void(ORT_API_CALL* FxFn)(void);\n", "")]
+    made = BASE.replace(CAN, f"FxFn(ORT_API_CALL* Find)(const char* name);\n{CAN}").replace(
+        "typedef uint32_t FxFlags;", edits[0][0] + "typedef uint32_t FxFlags;"
+    )
+    (folder := tmp_path / "old").mkdir()
+    old, unread = read(folder, made)
+    assert not unread
+    new, unreadable = read(tmp_path, made.replace(*edits[0]))
+    found = {(f.rule, f.symbol) for f in compare(old, new, unreadable)}  # type: ignore[arg-type]
+    assert found == {("type-removed", "FxFn"), ("unreadable", "FxTable.Find")}
+
+
 def test_a_platform_macro_has_its_line(base: Abi, tmp_path: Path) -> None:
     (finding,) = after(tmp_path, base, ("#define ORTCHAR_T char", "#define ORTCHAR_T int"))
     assert finding.header_loc.file.endswith("common.h")

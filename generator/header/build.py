@@ -57,7 +57,8 @@ _DECLARED = re.compile(
     r"\b(?:struct|union|enum)\s+(\w+)\s*[{;]"
     r"|\}\s*\**\s*(\w+)\s*;"
     r"|\*\s*(?:const\s+)?(\w+)\s*\)\s*\("
-    r"|\b(\w+)\s*\("
+    # Not the result of such a pointer to a function.
+    r"|\b(\w+)\s*\((?!\s*(?:\w+\s+)*\*\s*(?:const\s+)?\w+\s*\)\s*\()"
     r"|\btypedef\b[^;{}()]*?\b(\w+)\s*;"
     r"|\b(\w+)\s*(?:\[[^\]]*\]\s*)?;"
 )
