@@ -8,7 +8,7 @@ from typing import Protocol
 from ...spec.abi import NOWHERE, Function, Location, Param
 from ...spec.ctype import decay, declare, type_text
 from .context import Context
-from .spelling import signature, type_change
+from .spelling import sal_words, signature, type_change
 
 _SUCCESS = ("_Success_", "_Return_type_success_")
 
@@ -183,6 +183,4 @@ def _param(ctx: Context, old: Param, new: Param, add: _Add) -> None:
 def _sal(ctx: Context, words: Iterable[str]) -> tuple[str, ...]:
     # _Success_ tells when the other annotations hold; for a status that is always "no error".
     kept = (w for w in words if not w.startswith(_SUCCESS))
-    if "sal_arguments" in ctx.lacks:
-        return tuple(w.partition("(")[0] for w in kept)
-    return tuple("".join(w.split()) for w in kept)
+    return sal_words(kept, arguments="sal_arguments" not in ctx.lacks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -106,3 +107,10 @@ def type_change(old: CType, new: CType) -> str:
         if a.signed != b.signed:
             return "the signedness differs: large values change their meaning"
     return "callers pass or read another type"
+
+
+def sal_words(words: Iterable[str], *, arguments: bool) -> tuple[str, ...]:
+    """SAL annotations without blanks, and without their arguments where a side does not have them."""
+    if arguments:
+        return tuple("".join(word.split()) for word in words)
+    return tuple(word.partition("(")[0] for word in words)

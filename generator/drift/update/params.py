@@ -10,6 +10,7 @@ from ...spec.ctype import decay, parse_declaration
 from ...spec.model import param_text
 from ...spec.schema import FunctionSpec, ParamSpec, SlotSpec
 from ...spec.yamlfile import Path_
+from ..compare.spelling import sal_words
 from .edits import File, at_column, flow, scalar
 from .members import parameter_text
 from .work import REVIEW, Work
@@ -92,9 +93,8 @@ def _params(
 
 def _sal(work: Work, param: Param, other: Abi | None = None) -> tuple[str, ...]:
     """Annotations as far as the header's record, and another one, tell them."""
-    if "sal_arguments" in work.header.lacks | (other.lacks if other else frozenset()):
-        return tuple(word.partition("(")[0] for word in param.sal)
-    return tuple("".join(word.split()) for word in param.sal)
+    lacks = work.header.lacks | (other.lacks if other else frozenset())
+    return sal_words(param.sal, arguments="sal_arguments" not in lacks)
 
 
 def _with_arguments(work: Work, old: Param, new: Param) -> Param:
